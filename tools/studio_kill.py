@@ -31,10 +31,11 @@ async def work(folder: Path) -> None:
     session = studio.open(NAME)
     if session.organism is None:
         session.dock("scout")
+        session.dock("scout", "m0", 3)  # a joint to move
     session.edit_settings(duration=0.02, motion="none", controller="none")
     for number in range(1, EDITS + 1):
         session.edit_settings(seed=number)
-        session.dock("scout", session.body().modules[-1], 3) if number % 2 else session.undo()
+        session.dock("scout", session.body().modules[-1], 3) if number % 2 else session.remove(session.body().modules[-1])
         if number % RUN_EACH == 0:
             await session.runner.run()
         while session.save_state().words != "Saved":

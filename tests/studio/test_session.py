@@ -23,6 +23,7 @@ from modurob.organism.examples import _from_rows
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
 from modurob.studio import saver as saver_module
+from modurob.studio import session as session_module
 from modurob.studio.folder import Folder
 from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
@@ -95,14 +96,44 @@ def test_a_project_is_the_same_after_it_was_read_again(session, tmp_path):
     again = Studio(Folder(tmp_path)).session("crab")
     assert again.organism == session.organism
     assert again.organism.modules == session.organism.modules
-    assert again.settings == session.settings
+    assert again.settings == session.settings == NEW_SETTINGS
     assert again.project.pose == {"m1.hinge": 0.25}
     assert again.kinds()["heavy"] == own
-    assert again.redo() == "dock m5"
-    assert again.organism == examples.crab()
-    for _ in range(6):
+    assert again.redo() == "set 3 fields"
+    assert (again.settings.duration, again.settings.motion) == (3.0, "sine")
+    assert [again.undo() for _ in range(3)] == ["set 3 fields", "pose of m1.hinge", "dock m5"]
+    assert again.project.pose == {}
+    for _ in range(5):
         again.undo()
     assert again.organism is None
+
+
+def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(session_module.time, "monotonic", lambda: now[0])
+    build_crab(session)
+    for k in range(1, 20):  # a slider that is dragged
+        now[0] += 0.04
+        session.set_pose(**{"m1.hinge": k / 100})
+    now[0] += 5.0
+    session.set_pose(**{"m1.hinge": 0.5})
+    session.edit_settings(duration=2.0)
+    session.edit_settings(duration=2.0)  # the same again is no step
+    session.reset_pose()
+    assert session.undo() == "all to zero"
+    assert session.project.pose == {"m1.hinge": 0.5}
+    assert session.undo() == "set duration"
+    assert session.settings.duration == NEW_SETTINGS.duration
+    assert session.undo() == "pose of m1.hinge"
+    assert session.project.pose == {"m1.hinge": 0.19}
+    assert session.undo() == "pose of m1.hinge"
+    assert session.project.pose == {}
+    assert session.undo() == "dock m5"
+    for _ in range(5):
+        session.redo()
+    assert (session.project.pose, session.settings.duration) == ({}, 2.0)
+    session.undo()
+    assert session.project.pose == {"m1.hinge": 0.5}
 
 
 def test_a_module_moves_with_all_beyond_it(session):
@@ -214,8 +245,9 @@ def test_another_base_is_one_step_that_is_taken_back_and_done_again(session):
     assert np.array_equal(places(session), shape)
     assert session.redo() == "make m5 the base"
     assert session.organism is after
-    session.undo()
-    assert session.undo() == "dock m5"
+    assert [session.undo() for _ in range(4)] == [
+        *("make m5 the base", "pose", "set hinges", "dock m5")
+    ]
     assert session.organism == before.undock("m5")[0]
 
 
@@ -703,6 +735,8 @@ def test_locks_go_with_the_joints_that_they_hold(tmp_path):
         session.lock("m5.hinge")
     session.remove("m5")
     assert set(session.settings.locked) == {"m3.hinge"}
+    session.undo()
+    assert set(session.settings.locked) == {"m3.hinge", "m5.hinge"}  # as it was
     session.undo()
     assert "m5.hinge" in session.model().joint_names
     session.edit_settings(base="nowhere")  # told when it is used; locks stay

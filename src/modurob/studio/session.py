@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,12 +31,13 @@ from modurob.studio import edits, exports, keyframes, project
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.keyframes import KeyFrame
 from modurob.studio.live_session import Live
-from modurob.studio.project import History, Project
+from modurob.studio.project import History, HistoryStep, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
 MOST_POINTS = 200  # that are taken of a run
+ONE_STEP_S = 1.0  # between equal edits that are undone together
 ORIGIN_BEHIND = "The studio has kept everything; Ctrl+S writes it to the file it was opened from."
 Listener = Callable[[str], Any]
 
@@ -69,6 +71,7 @@ class Session:
         self._origin_format, self._origin_behind = project.FORMAT, False
         self._listeners: list[Listener] = []
         self._last_run = 0
+        self._last_edit = ("", 0.0)  # of the pose, and its time [s]
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
         self.runner, self.live = Runner(self), Live(self)
@@ -212,7 +215,8 @@ class Session:
 
     def change(self, label: str, organism: Organism | None) -> None:
         """Any other body, as one step of the history."""
-        self.project.history.change(label, organism)
+        self._last_edit = ("", 0.0)
+        self.project.history.change(label, organism, dict(self.project.pose), self.settings)
         self._drop_locks()
         self.changed("body")
 
@@ -259,19 +263,38 @@ class Session:
         what = ", ".join(parameters)
         self.change(f"{what} of {whose}", self.body().with_parameters(*names, **parameters))
 
+    def _remember(self, label: str, drags: bool = False) -> None:
+        """Make a step of the history before the pose or the settings change.
+
+        Args:
+            drags: Whether equal edits that follow each other soon are one step, as of a slider.
+        """
+        last, now = self._last_edit, time.monotonic()
+        if label != last[0] or now - last[1] > ONE_STEP_S:
+            self.project.history.remember(label, dict(self.project.pose), self.settings)
+        self._last_edit = (label, now) if drags else ("", 0.0)
+
     def undo(self) -> str | None:
-        """Take the last edit back; returns what it was."""
-        return self._changed_body(self.project.history.undo())
+        """Take the last edit of body, pose or settings back; returns what it was."""
+        return self._gone(self.project.history.undo(self.project.pose, self.settings))
 
     def redo(self) -> str | None:
         """Do again what was taken back."""
-        return self._changed_body(self.project.history.redo())
+        return self._gone(self.project.history.redo(self.project.pose, self.settings))
 
-    def _changed_body(self, label: str | None) -> str | None:
-        if label is not None:
-            self._drop_locks()
-            self.changed("body")
-        return label
+    def _gone(self, step: HistoryStep | None) -> str | None:
+        if step is None:
+            return None
+        self._last_edit = ("", 0.0)
+        if step.pose is not None:
+            self.project.pose = dict(step.pose)
+        if step.settings is not None:
+            self.project.settings = step.settings
+        self._drop_locks()
+        self.changed("body")
+        self.notify("pose")
+        self.notify("settings")
+        return step.label
 
     # -- the rest ------------------------------------------------------------------------------
 
@@ -289,11 +312,14 @@ class Session:
         for name, value in joints.items():
             if not is_number(value):
                 raise StateError(f"the position of '{name}' must be a number, got {value!r}")
+        self._remember(f"pose of {', '.join(joints)}" if len(joints) == 1 else "pose", True)
         self.project.pose.update(joints)
         self.changed("pose")
 
     def reset_pose(self) -> None:
         """All joints at zero."""
+        if self.project.pose:
+            self._remember("all to zero")
         self.project.pose.clear()
         self.changed("pose")
 
@@ -302,6 +328,8 @@ class Session:
         settings = project.short_enough(self.settings.edited(**changes))
         if changes.get("locked") and self.organism is not None:
             model_of(self.organism, settings)  # raises an error that lists the joints
+        if settings != self.settings:
+            self._remember(_named(changes))
         self.project.settings = settings
         self._drop_locks()
         self.changed("settings")
@@ -429,3 +457,9 @@ class Session:
         self.folder.rename(self.name, name)
         self.name = name
         self.changed("name")
+
+
+def _named(changes: dict[str, Any]) -> str:
+    """An edit of settings in words."""
+    names = [name.replace("_", " ") for name in changes]
+    return f"set {names[0]}" if len(names) == 1 else f"set {len(names)} fields"
