@@ -35,7 +35,8 @@ async def work(folder: Path) -> None:
     session.edit_settings(duration=0.02, motion="none", controller="none")
     for number in range(1, EDITS + 1):
         session.edit_settings(seed=number)
-        session.dock("scout", session.body().modules[-1], 3) if number % 2 else session.remove(session.body().modules[-1])
+        last = session.body().modules[-1]
+        session.dock("scout", last, 3) if number % 2 else session.remove(last)
         if number % RUN_EACH == 0:
             await session.runner.run()
         while session.save_state().words != "Saved":
@@ -55,8 +56,8 @@ def trial(seed: int) -> str:
             time.sleep(chance.uniform(0.0, 0.4))
             process.kill()
             lines += process.stdout.read().splitlines()
-        number, modules, runs = json.loads([line for line in lines if line.endswith("]\n")
-                                            or line.endswith("]")][-1])  # fmt: skip
+        whole = [line for line in lines if line.rstrip().endswith("]")]
+        number, modules, runs = json.loads(whole[-1])
         folder = Folder(Path(home))
         found = folder.read(NAME)
         for run in found.runs:
