@@ -12,8 +12,8 @@ FAULTS = """() => {
   const name = (e) => e.dataset.testid || e.ariaLabel || e.innerText.slice(0, 40) || e.className;
   const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && !e.closest('.sr-only') &&
     e.getBoundingClientRect().width > 0;
-  const texts = '.note, .title, .saved, h2, h3, .time';
-  const controls = 'button, select, input:not([type=file]), [role=separator]';
+  const texts = '.note, .title, .saved, h2, h3, .time, [role=separator]';
+  const controls = 'button, select, input:not([type=file])';
   const edges = (e) => { const r = e.getBoundingClientRect();
     return { x: [r.left, r.right], y: [r.top, r.bottom] }; };
   for (const e of [...root.querySelectorAll(`${controls}, ${texts}`)].filter(seen)) {

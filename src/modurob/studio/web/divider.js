@@ -6,10 +6,11 @@ const STACKED = "(max-width: 760px) and (max-aspect-ratio: 1)"; // as in the sty
 
 export default {
   template: `
-    <div class="divider" role="separator" tabindex="0" :aria-orientation="stacked ? 'horizontal' : 'vertical'" :aria-valuenow="now" aria-valuemin="0" aria-valuemax="100"
-         aria-label="Size of the panel" title="Drag to resize, double-click for the usual size" data-testid="divider" @pointerdown="grab" @dblclick="set(null)" @keydown="key">
+    <div class="divider-box">
+      <div class="divider" ref="bar" role="separator" tabindex="0" :aria-orientation="stacked ? 'horizontal' : 'vertical'" :aria-valuenow="now" aria-valuemin="0" aria-valuemax="100"
+           aria-label="Size of the panel" title="Drag to resize, double-click for the usual size" data-testid="divider" @pointerdown="grab" @dblclick="set(null)" @keydown="key"></div>
       <button type="button" class="fold" :title="closed ? 'Show the panel' : 'Hide the panel'" :aria-label="closed ? 'Show the panel' : 'Hide the panel'" :aria-expanded="!closed" data-testid="fold"
-              @pointerdown.stop @dblclick.stop @click="close(!closed)"><span class="material-icons" aria-hidden="true">{{ arrow }}</span></button>
+              @click="close(!closed)"><span class="material-icons" aria-hidden="true">{{ arrow }}</span></button>
     </div>`,
   data: () => ({ sizes: {}, closed: false, stacked: false, now: 40 }),
   computed: {
@@ -55,13 +56,12 @@ export default {
         this.close(false);
         this.set(before + (100 * ((this.stacked ? -e.clientY : e.clientX) - start)) / (this.stacked ? innerHeight : innerWidth));
       };
-      const ended = () => { this.$el.removeEventListener("pointermove", moved); };
-      this.$el.setPointerCapture(event.pointerId);
-      this.$el.addEventListener("pointermove", moved);
-      this.$el.addEventListener("lostpointercapture", ended, { once: true });
+      const { bar } = this.$refs;
+      bar.setPointerCapture(event.pointerId);
+      bar.addEventListener("pointermove", moved);
+      bar.addEventListener("lostpointercapture", () => bar.removeEventListener("pointermove", moved), { once: true });
     },
     key(event) {
-      if (event.target !== this.$el) return;
       const larger = this.stacked ? "ArrowUp" : "ArrowRight", smaller = this.stacked ? "ArrowDown" : "ArrowLeft";
       if (event.key === larger) this.set(this.share() + STEP);
       else if (event.key === smaller) this.set(this.share() - STEP);
