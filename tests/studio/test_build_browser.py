@@ -207,7 +207,10 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
     with browsers.serving(tmp_path / "projects", "--token", "open sesame") as second:
         tab.server = second
         assert refused(tab)
-        tab.go(second.opened).open(name)  # the address that was printed has the token
+        tab.go(second.opened)  # the address that was printed has the token
+        assert "token=" in second.opened
+        assert "token" not in tab.page.url  # and the browser leaves it at once
+        tab.open(name)
         tab.modules(5)
         tab.click("undo")
         tab.modules(4)
@@ -222,7 +225,7 @@ def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):
     (tmp_path / "heavy.json").write_text(own.model_dump_json())
     tab.blank()
     tab.click("own-module")
-    tab.page.locator("input[type=file]").set_input_files(tmp_path / "heavy.json")
+    tab.page.locator(".q-dialog input[type=file]").set_input_files(tmp_path / "heavy.json")
     tab.find("kind-heavy").wait_for()
     tab.cell(0, 0)
     tab.modules(1)

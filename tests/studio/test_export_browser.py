@@ -17,7 +17,7 @@ from PIL import Image, ImageSequence
 import modurob as mr
 from modurob import Trajectory, examples
 from modurob.scenario import exports as formats
-from modurob.studio import exports, project, runs
+from modurob.studio import exports, imports, project, runs
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS
 from modurob.studio.studio import Studio
@@ -45,7 +45,7 @@ def test_every_export_opens_elsewhere(studio, tmp_path):
     rows.first.wait_for()
     found = rows.evaluate_all("rows => rows.map((row) => row.dataset.testid)")
     offered = {name.removeprefix("export-") for name in found}
-    assert offered == {*exports.FORMATS, "project", "png"} == {*OPENED}
+    assert offered == {*exports.FORMATS, "project", "archive", "png"} == {*OPENED}
     paths = {}
     for name in OPENED:
         file, data = studio.downloaded(f"export-{name}")
@@ -198,8 +198,22 @@ def open_latex(path, page):
         assert done.returncode == 0, done.stdout[-2000:]
 
 
+def open_archive(path, page):
+    found = imports.read(path.name, path.read_bytes())
+    assert found.project.organism == examples.crab()
+    assert [run.number for run in found.project.runs] == [1]
+    assert {"1.npz", "1.bin", "1.json"} <= {*found.runs}
+
+
+def open_viewer(path, page):
+    """Without the studio, from the disk."""
+    page.goto(path.as_uri())
+    page.wait_for_function("window.modurob?.stage?.bodies.cast?.modules.length === 6")
+
+
 OPENED = {
     "project": open_project,
+    "archive": open_archive,
     "organism": open_organism,
     "report": open_report,
     "picture-svg": open_svg,
@@ -219,9 +233,12 @@ OPENED = {
     "plots-png": open_image,
     "gif": open_gif,
     "mp4": open_mp4,
+    "viewer": lambda path, page: None,  # the same as below, without a run
+    "viewer-run": open_viewer,
 }
 ENDINGS = {
     "project": ".modurob.json",
+    "archive": ".modurob.zip",
     "png": ".png",
     **{name: form.ending for name, form in exports.FORMATS.items()},
 }
@@ -242,7 +259,7 @@ def test_equations_are_shown_copied_and_exported_and_their_symbols_light_up_the_
     tab.click("part-equations")
     tab.wait("document.querySelector('[data-testid=formula] math')")
     tab.wait("document.querySelector('[data-testid=formula-state]').innerText.startsWith('M[1,1]')")
-    assert "M" in tab.page.locator("[data-testid=formula] math").text_content()
+    assert "M" in tab.page.locator("[data-testid=formula] math").first.text_content()
     tab.find("entry-M[2,2]").click()
     tab.wait("document.querySelector('[data-testid=formula-state]').innerText.startsWith('M[2,2]')")
     tab.page.locator("[data-testid=formula] [data-module=m3]").first.hover()

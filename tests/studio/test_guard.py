@@ -4,7 +4,8 @@ import pytest
 
 from modurob import StateError, WriteError
 from modurob.checks import is_loopback
-from modurob.studio.guard import LARGEST_BODY, Guard, check_host, open_door
+from modurob.studio import guard as guards
+from modurob.studio.guard import LARGEST_BODY, Guard, check_host, open_door, policy
 
 
 async def app(scope, receive, send):
@@ -26,7 +27,7 @@ def ask(awaited):
     return lambda *args, **options: awaited(_ask(*args, **options))
 
 
-async def _ask(guard, headers=(), kind="http", query=b"", chunks=(b"",)):
+async def _ask(guard, headers=(), kind="http", query=b"", chunks=(b"",), client="127.0.0.1"):
     sent, waiting = [], [*chunks]
 
     async def receive():
@@ -40,6 +41,7 @@ async def _ask(guard, headers=(), kind="http", query=b"", chunks=(b"",)):
 
     lines = [(key.encode(), value.encode()) for key, value in headers]
     scope = {"type": kind, "headers": lines, "query_string": query, "path": "/", "method": "GET"}
+    scope["client"] = (client, 5000)
     await guard(scope, receive, send)
     return sent
 
@@ -119,9 +121,67 @@ def test_a_token_opens_the_door_and_stays_as_a_cookie(ask):
 
 
 def test_pages_may_load_nothing_from_elsewhere(ask):
-    headers = dict(ask(LOCAL, [HERE])[0]["headers"])
-    assert b"default-src 'self'" in headers[b"content-security-policy"]
-    assert b"frame-ancestors 'none'" in headers[b"content-security-policy"]
+    text = dict(ask(LOCAL, [HERE])[0]["headers"])[b"content-security-policy"].decode()
+    rules = {rule.split()[0]: rule.split()[1:] for rule in text.split(";")}
+    assert rules["default-src"] == ["'self'"]
+    assert rules["connect-src"] == ["'self'", "ws://127.0.0.1:8350", "wss://127.0.0.1:8350"]
+    assert rules["frame-ancestors"] == rules["object-src"] == ["'none'"]
+    assert policy("a; script-src *").endswith(policy("").split(b"connect-src", 1)[1])
+
+
+def test_a_browser_leaves_the_address_with_the_token(ask):
+    guard = Guard(app, 8350, token="correct horse")
+    page = [HERE, ("accept", "text/html,*/*")]
+    sent = ask(guard, page, query=b"token=correct%20horse")
+    headers = dict(sent[0]["headers"])
+    assert status(sent) == 200
+    assert b"location.replace(location.pathname)" in sent[1]["body"]
+    assert b"correct" not in sent[1]["body"]
+    assert headers[b"cache-control"] == b"no-store"
+    held = ("cookie", headers[b"set-cookie"].decode().partition(";")[0])
+    assert ask(guard, [*page, held])[1]["body"] == b"inside"
+
+
+def test_guesses_of_the_token_are_limited_and_those_inside_are_not_disturbed(ask, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(guards.time, "monotonic", lambda: now[0])
+    guard = Guard(app, 8350, token="correct horse")
+    right, wrong = b"token=correct%20horse", b"token=guess"
+    cookie = dict(ask(guard, [HERE], query=right)[0]["headers"])[b"set-cookie"].decode()
+    found = [status(ask(guard, [HERE], query=wrong)) for _ in range(guards.TRIES + 2)]
+    assert found == [*[401] * guards.TRIES, 429, 429]
+    assert status(ask(guard, [HERE], query=right)) == 429  # else the next guess could be right
+    assert status(ask(guard, [HERE, ("cookie", cookie.partition(";")[0])])) == 200
+    assert status(ask(guard, [HERE])) == 401  # one without any token guesses nothing
+    assert status(ask(guard, [HERE], query=right, client="10.0.0.2")) == 200
+    now[0] = guards.TRIES_S + 1
+    assert status(ask(guard, [HERE], query=right)) == 200
+    # another studio with the same token has another cookie: a token cannot be tried as a cookie
+    other = Guard(app, 8350, token="correct horse")
+    assert status(ask(other, [HERE, ("cookie", cookie.partition(";")[0])])) == 401
+
+    # memory stays bounded, however many addresses guess
+    monkeypatch.setattr(guards, "MOST_ADDRESSES", 5)
+    for k in range(9):
+        ask(guard, [HERE], query=wrong, client=f"10.0.1.{k}")
+    assert len(guard._wrong) <= 6
+    now[0] *= 3
+    assert status(ask(guard, [HERE], query=right)) == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "here", "others"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80", None),
+        ("::1", "http://[::1]:80", None),
+        ("0.0.0.0", "http://127.0.0.1:80", "http://10.0.0.9:80"),
+        ("::", "http://[::1]:80", "http://10.0.0.9:80"),
+        ("192.168.0.7", "http://192.168.0.7:80", "http://192.168.0.7:80"),
+    ],
+)
+def test_addresses_are_those_that_can_be_opened(monkeypatch, host, here, others):
+    monkeypatch.setattr(guards, "_own_address", lambda: "10.0.0.9")
+    assert guards.addresses(host, 80) == (here, others)
 
 
 def test_other_machines_need_a_token():

@@ -112,7 +112,9 @@ def test_a_run_is_told_with_its_events_settings_and_what_went_wrong():
 def test_formats_of_a_run_are_those_that_are_refused_without_one():
     """A body alone can be exported in all others."""
     needing = {name for name, form in exports.FORMATS.items() if form.needs_run}
-    assert needing == {"plots-svg", "plots-png", "scenario", "csv", "npz", "gif", "mp4"}
+    assert needing == {
+        *("plots-svg", "plots-png", "scenario", "csv", "npz", "gif", "mp4", "viewer-run")
+    }
     for name in needing:
         with pytest.raises(StateError, match="press Run"):
             exports.make(name, request(examples.snake(2)), lambda done: None)

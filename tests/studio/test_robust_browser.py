@@ -11,6 +11,10 @@ const element = document.querySelector(name), r = element.getBoundingClientRect(
 const right = Math.min(r.right, innerWidth) - Math.max(r.left, 0);
 return [right, element.clientHeight, element.scrollHeight]; })"""
 
+WARNS = """() => { const event = new Event("beforeunload", { cancelable: true });
+dispatchEvent(event);
+return event.defaultPrevented; }"""
+
 
 def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
     tab.show("snake", examples.snake(3))
@@ -24,6 +28,22 @@ def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
     tab.click("mode-move")
     tab.fill("set-duration", 0.2)
     assert "done" in tab.run()  # its process is still there, too
+
+    # without a server "Saved" is not shown, and leaving is warned about only if work is lost
+    tab.saved()
+    assert not tab.page.evaluate(WARNS)
+    shown = tab.page.evaluate(
+        """() => { const popup = document.getElementById("popup");
+        popup.ariaHidden = "false";
+        const label = document.querySelector("[data-testid=saved]");
+        const shown = [null, "::after"].map((part) => getComputedStyle(label, part))
+          .map((style, k) => (k ? style.content : style.fontSize));
+        popup.ariaHidden = "true";
+        return shown; }"""
+    )
+    assert shown == ["0px", '"No connection"']
+    tab.page.evaluate("document.querySelector('[data-testid=saved]').textContent = 'Not saved!'")
+    assert tab.page.evaluate(WARNS)
 
 
 def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -328,6 +329,39 @@ def test_long_formulas_are_cut_for_the_page_and_told_so():
     assert found["terms"] > formulas.MOST_TERMS == found["shown"]
     assert "⋯" in found["mathml"]
     assert len(found["mathml"]) < 200_000
+    # one piece for each term, so that lines break between them; most are folded
+    page = ET.fromstring(found["mathml"])
+    pieces = [e for e in page.iter() if e.tag.endswith("math")]
+    assert len(pieces) == formulas.MOST_TERMS + 1
+    folded = page.find("details")
+    assert len(pieces) - len([e for e in folded.iter() if e.tag.endswith("math")]) == 16
+    assert folded.find("summary").text == f"{len(pieces) - 16} more terms"
+
+
+def test_numbers_have_few_digits_their_signs_and_their_symbols():
+    crab = given(organism=examples.crab(), settings=NEW_SETTINGS)
+    found = formulas.entry(formulas.EntryRequest(crab, "none", "M[1,1]"), lambda _: None)
+    assert re.findall(r"<mn>(\d*\.\d+)</mn>", found["mathml"]) == ["0.028333"]  # of 0.0283333...
+    body, settings = examples.double_pendulum(), NEW_SETTINGS.edited(hinges="physical")
+    asked = given(organism=body, settings=settings)
+    found = formulas.entry(formulas.EntryRequest(asked, "none", "M[1,1]"), lambda _: None)
+    assert [each["name"] for each in found["symbols"]] == ["q2"]
+    equations = asked.equations("none")
+    for name in ("C[1,2]", "N[1]"):
+        value = equations.entry(name)
+        terms = formulas._terms(value)
+        signs = [-1 if "−" in formulas._sign(term, 1) else 1 for term in terms]
+        whole = sum(s * formulas._unsigned(t) for s, t in zip(signs, terms, strict=True))
+        assert (whole - value).expand() == 0
+
+
+def test_entries_are_colored_by_their_size():
+    values = np.array([[4.0, 0.0], [-1.0, 2.0]])
+    html = tables.entries("M", values, "M[1,2]")
+    shares = re.findall(r'data-entry="(.*?)".*?--share: (\d+)%', html)
+    assert shares == [("M[1,1]", "100"), ("M[1,2]", "0"), ("M[2,1]", "50"), ("M[2,2]", "71")]
+    assert re.findall(r'class="(.*?)" title="(.*?)"', html)[1] == ("on", "M[1,2] = 0")
+    assert tables.entries("N", np.zeros((2, 1)), "").count("--share: 0%") == 2
 
 
 # -- exports ---------------------------------------------------------------------------------------
@@ -519,7 +553,7 @@ def test_names_become_words_of_other_programs(name, word):
 
 
 def test_a_format_that_is_not_there_is_told_with_those_there_are():
-    with pytest.raises(StateError, match="no format 'pdf': formats are report, organism"):
+    with pytest.raises(StateError, match="no format 'pdf': formats are report, viewer, organism"):
         exports.make("pdf", given(), lambda _: None)
 
 

@@ -15,7 +15,7 @@ def upload(tab, path):
     """A file into the Open dialog; returns what it says."""
     tab.find("open-problem").wait_for(state="detached")
     tab.click("open")
-    tab.page.locator("input[type=file]").set_input_files(path)
+    tab.page.locator(".q-dialog input[type=file]").set_input_files(path)
     tab.wait("document.querySelector('[data-testid=open-problem]').innerText.length > 0")
     text = tab.text("open-problem")
     tab.page.keyboard.press("Escape")
@@ -25,7 +25,7 @@ def upload(tab, path):
 def opened(tab, path, count):
     """A file into the Open dialog; until its project is there."""
     tab.click("open")
-    tab.page.locator("input[type=file]").set_input_files(path)
+    tab.page.locator(".q-dialog input[type=file]").set_input_files(path)
     tab.page.wait_for_url(f"**/project/{path.name.split('.')[0]}", wait_until="commit")
     tab.wait("window.modurob?.stage?.state && window.modurob?.plan")
     tab.modules(count)

@@ -17,11 +17,13 @@ from modurob import (
     WriteError,
     catalog,
     examples,
+    load,
 )
 from modurob.organism.examples import _from_rows
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
 from modurob.studio import saver as saver_module
+from modurob.studio import session as session_module
 from modurob.studio.folder import Folder
 from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
@@ -94,14 +96,44 @@ def test_a_project_is_the_same_after_it_was_read_again(session, tmp_path):
     again = Studio(Folder(tmp_path)).session("crab")
     assert again.organism == session.organism
     assert again.organism.modules == session.organism.modules
-    assert again.settings == session.settings
+    assert again.settings == session.settings == NEW_SETTINGS
     assert again.project.pose == {"m1.hinge": 0.25}
     assert again.kinds()["heavy"] == own
-    assert again.redo() == "dock m5"
-    assert again.organism == examples.crab()
-    for _ in range(6):
+    assert again.redo() == "set 3 fields"
+    assert (again.settings.duration, again.settings.motion) == (3.0, "sine")
+    assert [again.undo() for _ in range(3)] == ["set 3 fields", "pose of m1.hinge", "dock m5"]
+    assert again.project.pose == {}
+    for _ in range(5):
         again.undo()
     assert again.organism is None
+
+
+def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(session_module.time, "monotonic", lambda: now[0])
+    build_crab(session)
+    for k in range(1, 20):  # a slider that is dragged
+        now[0] += 0.04
+        session.set_pose(**{"m1.hinge": k / 100})
+    now[0] += 5.0
+    session.set_pose(**{"m1.hinge": 0.5})
+    session.edit_settings(duration=2.0)
+    session.edit_settings(duration=2.0)  # the same again is no step
+    session.reset_pose()
+    assert session.undo() == "all to zero"
+    assert session.project.pose == {"m1.hinge": 0.5}
+    assert session.undo() == "set duration"
+    assert session.settings.duration == NEW_SETTINGS.duration
+    assert session.undo() == "pose of m1.hinge"
+    assert session.project.pose == {"m1.hinge": 0.19}
+    assert session.undo() == "pose of m1.hinge"
+    assert session.project.pose == {}
+    assert session.undo() == "dock m5"
+    for _ in range(5):
+        session.redo()
+    assert (session.project.pose, session.settings.duration) == ({}, 2.0)
+    session.undo()
+    assert session.project.pose == {"m1.hinge": 0.5}
 
 
 def test_a_module_moves_with_all_beyond_it(session):
@@ -213,8 +245,9 @@ def test_another_base_is_one_step_that_is_taken_back_and_done_again(session):
     assert np.array_equal(places(session), shape)
     assert session.redo() == "make m5 the base"
     assert session.organism is after
-    session.undo()
-    assert session.undo() == "dock m5"
+    assert [session.undo() for _ in range(4)] == [
+        *("make m5 the base", "pose", "set hinges", "dock m5")
+    ]
     assert session.organism == before.undock("m5")[0]
 
 
@@ -292,7 +325,7 @@ def record(number):
     )
 
 
-def test_runs_are_forgotten_with_their_files_and_numbers_are_never_given_twice(session):
+def test_runs_are_renamed_removed_and_brought_back_and_numbers_are_never_given_twice(session):
     folder = session.folder.runs("crab")
     folder.mkdir()
     for name in ("1.npz", "1.bin", "1.json", "11.npz", "2.npz"):
@@ -300,12 +333,29 @@ def test_runs_are_forgotten_with_their_files_and_numbers_are_never_given_twice(s
     assert [session.next_run() for _ in range(2)] == [1, 2]
     for number in (1, 2, 11):
         session.add_run(record(number))
-    session.remove_run(1)
+    session.edit_run(1, removed=True)
     assert [run.number for run in session.runs] == [2, 11]
+    assert (folder / "1.npz").exists()
+    session.edit_run(1, removed=False)  # it comes back, with its files
+    assert [run.number for run in session.runs] == [1, 2, 11]
+    session.edit_run(1, removed=True)
+    session.delete_removed_runs()
     assert sorted(file.name for file in folder.iterdir()) == ["11.npz", "2.npz"]
+    with pytest.raises(StateError, match="there is no run 1 in this project"):
+        session.edit_run(1, removed=False)
     assert session.next_run() == 12
-    session.remove_run(11)
-    assert session.next_run() == 13
+    session.edit_run(11, removed=True)
+    assert session.next_run() == 13  # a number of a removed run stays its own
+    session.edit_run(2, title="slow walk")
+    assert session.runs[0].title == "slow walk"
+    with pytest.raises(StateError, match="title"):
+        session.edit_run(2, title="")
+    session.save()
+    kept = session.folder.read("crab").runs
+    assert [(run.number, run.title, run.removed) for run in kept] == [
+        (2, "slow walk", False),
+        (11, "x", True),
+    ]
 
 
 def test_labels_of_steps_say_what_they_take_back(session):
@@ -592,7 +642,7 @@ def test_a_broken_step_of_the_history_is_told_when_it_is_wanted(tmp_path):
         (b'{"format": "modurob-project", "version": 2}', "newer modurob.*Update"),
         (b'{"format": "modurob-project", "version": 1, "colour": 1}', "colour: no such field"),
         (b'{"format": "modurob-project", "version": 1, "organism": {"x": 1}}', "format"),
-        (b'{"format": "modurob-module", "version": 1}', "expected 'modurob-project'"),
+        (b'{"format": "modurob-module", "version": 1}', "name: field required"),
         (b'{"format":"modurob-project","version":1,"settings":{"duration":1e9}}', "duration"),
         (b'{"format":"modurob-project","version":1,"settings":{"motion":"dance"}}', "motion"),
         (
@@ -645,12 +695,12 @@ def test_a_long_history_of_a_large_body_leaves_a_file_that_can_be_shared(session
 
 
 def test_datasheets_of_users_are_read_from_bytes():
-    from modurob.studio.studio import read_kind
+    from modurob.studio.imports import kinds
 
     with pytest.raises(FileError, match=r"gripper\.toml"):
-        read_kind("gripper.toml", b"x = ")
+        kinds("gripper.toml", b"x = ")
     data = catalog["scout"].model_dump_json().encode()
-    assert isinstance(read_kind("scout.json", data), ModuleType)
+    assert isinstance(kinds("scout.json", data)[0], ModuleType)
 
 
 # -- locked joints ---------------------------------------------------------------------------------
@@ -686,8 +736,47 @@ def test_locks_go_with_the_joints_that_they_hold(tmp_path):
     session.remove("m5")
     assert set(session.settings.locked) == {"m3.hinge"}
     session.undo()
+    assert set(session.settings.locked) == {"m3.hinge", "m5.hinge"}  # as it was
+    session.undo()
     assert "m5.hinge" in session.model().joint_names
     session.edit_settings(base="nowhere")  # told when it is used; locks stay
     assert set(session.settings.locked) == {"m3.hinge"}
     session.edit_settings(base="fixed", hinges="physical")
     assert {*session.settings.locked} <= {*session.model().locked}
+
+
+def test_the_saved_state_is_true_whatever_happens_to_the_files(tmp_path):
+    def states(session):
+        session.saver.flush()
+        return session.save_state().words
+
+    studio = Studio(Folder(tmp_path / "projects"))
+    session = studio.new("crab")
+    assert states(session) == ""  # nothing to lose
+    session.dock("scout")
+    assert session.save_state().words == "Saving…"
+    assert states(session) == "Saved"
+    file = studio.folder.file("crab")
+    content = file.read_bytes()
+    file.unlink()
+    assert session.save_state().words == "Not saved!"
+    assert "was removed" in session.save_state().reason
+    session.save()
+    assert states(session) == "Saved"
+    file.write_bytes(content + b" ")  # another studio
+    assert "changed by another studio" in session.save_state().reason
+    studio.copy(session, "mine")
+    assert states(studio.session("mine")) == "Saved"
+
+    # a file that was opened by its name is behind until Ctrl+S
+    own = tmp_path / "snake.json"
+    examples.snake(2).save(own)
+    opened = studio.open_file(own)
+    assert states(opened) == "Saved"
+    opened.dock("backbone", "m1", 3)
+    assert states(opened) == "Saved, snake.json not yet"
+    studio.end()
+    again = Studio(Folder(tmp_path / "projects")).open_file(own)  # also after a restart
+    assert again.save_state().words == "Saved, snake.json not yet"
+    again.save()
+    assert (states(again), len(load(own))) == ("Saved", 3)

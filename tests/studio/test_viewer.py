@@ -15,7 +15,10 @@ from PIL import Image
 import modurob as mr
 from modurob import StateError, examples
 from modurob.cli import cli
+from modurob.scenario.exports import ExportRequest
 from modurob.sim import BodyTrajectory
+from modurob.studio import exports, runs
+from modurob.studio.project import NEW_SETTINGS
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +160,16 @@ def test_a_browser_draws_it_and_plays_it(walk, chromium, tmp_path):
         page.close()
     assert not wrong
     assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
+
+
+def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_path):
+    body, settings = examples.snake(2), NEW_SETTINGS.edited(duration=0.1)
+    scenario = runs.scenario_of(body, settings, {})
+    record = runs.perform(runs.RunRequest(scenario, settings, tmp_path, 1), lambda done: None)
+    asked = ExportRequest("snake", "snake", body, settings, tmp_path / "1.npz", record)
+    stored = json.loads((tmp_path / "1.json").read_text())
+    shown = content(exports.make("viewer-run", asked, lambda done: None).decode())["run"]
+    assert {key: shown[key] for key in stored} == stored  # plots with errors, events, colors
+    assert [part["name"] for part in shown["parts"]] == ["m0"]
+    still = content(exports.make("viewer", asked, lambda done: None).decode())
+    assert len(still["state"]["cast"]["modules"]) == 2

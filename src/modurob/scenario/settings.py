@@ -96,6 +96,11 @@ class FrozenRecord(CheckedRecord):
 
     mistake = StateError
 
+    def edited(self, **changes: Any) -> Self:
+        """A copy with other values, or a `StateError` that names the field."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**(given | changes))
+
 
 class EventRecord(FrozenRecord):
     """An event during a run.
@@ -382,11 +387,6 @@ class RunSettings(FrozenRecord):
                 found.pop(name, None)
         return found
 
-    def edited(self, **changes: Any) -> Self:
-        """A copy with other values, or a `StateError` that names the field."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self)(**(given | changes))
-
 
 class RunRecord(FrozenRecord):
     """A run that was done.
@@ -398,12 +398,14 @@ class RunRecord(FrozenRecord):
         seconds: Simulated. [s]
         took: Wall time. [s]
         settings: Of the run.
+        removed: True if it was removed and can be brought back.
     """
 
     number: Annotated[int, Field(ge=1, lt=10**6)]
-    title: Annotated[str, Field(max_length=200)]
+    title: Annotated[str, Field(min_length=1, max_length=200)]
     status: Literal["finished", "stopped"]
     message: Annotated[str, Field(max_length=2000)] = ""
     seconds: NotNegative
     took: NotNegative
     settings: RunSettings
+    removed: bool = False

@@ -17,11 +17,11 @@ from typing import Any
 from modurob import ModurobError, Organism, Trajectory, __version__
 from modurob.drawing import charts, picture
 from modurob.drawing.picture import DPI as PICTURE_DPI
-from modurob.modules.files import write_file, writing
+from modurob.modules.files import parse_json, read_text, write_file, writing
 from modurob.scenario import exports
 from modurob.scenario.exports import ExportFormat, ExportRequest, export_format
 from modurob.scenario.settings import RunRecord
-from modurob.studio import formulas, tables
+from modurob.studio import formulas, tables, viewer
 
 MOST_ENTRIES = 90  # of M, C and N that are written out
 STYLE = """
@@ -136,9 +136,24 @@ def _report(request: ExportRequest, path: Path, progress: Callable[[float], Any]
     write_file(path, html(request, trajectory, progress).encode("utf-8"))
 
 
+def _viewer(request: ExportRequest, path: Path, progress: Callable[[float], Any]) -> None:
+    viewer.organism_view(request.organism, None, request.model()).save(path)
+
+
+def _run_viewer(request: ExportRequest, path: Path, progress: Callable[[float], Any]) -> None:
+    run = request.run()
+    assert request.run_file is not None
+    data = parse_json(read_text(request.run_file.with_suffix(".json")), path)
+    viewer.stored_run_view(run, data).save(path)
+
+
 FORMATS: Mapping[str, ExportFormat] = {
     "report": ExportFormat("Report", "Everything on one page, readable anywhere", ".html", _report),
+    "viewer": ExportFormat("3D view, HTML", "The body to turn, in any browser", ".html", _viewer),
     **exports.FORMATS,
+    "viewer-run": ExportFormat(
+        "Playback, HTML", "The run in 3D with plots, in any browser", ".html", _run_viewer, True
+    ),
 }
 
 

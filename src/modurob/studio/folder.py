@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from modurob.studio.project import Project
 
 NAME = re.compile(r"[^\W_][\w \-]{0,59}")
 ENDING = ".modurob.json"
+DELETED = "deleted"  # folder within that of the projects
 FOLDER_VARIABLE = "MODUROB_STUDIO"  # environment: the folder when none is given
 
 
@@ -103,6 +106,23 @@ class Folder:
         with writing(self.runs(new)):
             if self.runs(old).is_dir():
                 shutil.copytree(self.runs(old), self.runs(new), dirs_exist_ok=True)
+
+    def write_runs(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Files of runs for a project."""
+        with writing(self.runs(name)):
+            self.runs(name).mkdir(exist_ok=True)
+        for file, content in files.items():
+            write_file(self.runs(name) / file, content)
+
+    def delete(self, name: str) -> Path:
+        """Move a project and its runs to a folder of deleted ones; returns that folder."""
+        target = self.path / DELETED / f"{time.time_ns()}"
+        with writing(target):
+            for path in (self.file(name), self.runs(name)):
+                if path.exists():
+                    target.mkdir(parents=True, exist_ok=True)
+                    path.rename(target / path.name)
+        return target
 
     def rename(self, old: str, new: str) -> None:
         """Another name for a project and its runs."""

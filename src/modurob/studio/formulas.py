@@ -10,6 +10,10 @@ from modurob.scenario.scenario import model_options
 from modurob.symbolic import Equations
 
 MOST_TERMS = 120  # shown of one entry: a page with thousands of terms is too slow
+UNFOLDED = 16  # terms of one entry that are seen at once
+DIGITS = 5  # of numbers
+MATHML = "http://www.w3.org/1998/Math/MathML"
+TIMES = "&InvisibleTimes;"
 
 
 class EntryRequest(NamedTuple):
@@ -68,18 +72,50 @@ def latex(request: EntryRequest, progress: Callable[[float], Any]) -> str:
 
 
 def _mathml(equations: Equations, entry: Any, expression: Any, terms: int) -> str:
-    from sympy import Add
-
+    """One ``math`` for each term, so that lines break between them; many terms are folded."""
     printer = _printer(equations)
-    more = ""
-    if terms > MOST_TERMS and isinstance(expression, Add):
-        expression = Add(*expression.args[:MOST_TERMS], evaluate=False)
-        more = "<mo>+</mo><mo>⋯</mo>"
     index = f"{entry.row},{entry.column}" if entry.column else f"{entry.row}"
     left = f"<msub><mi>{entry.matrix}</mi><mn>{index}</mn></msub><mo>=</mo>"
-    body = printer.doprint(expression).replace("&InvisibleTimes;", "&#x2062;")
-    space = "http://www.w3.org/1998/Math/MathML"
-    return f'<math xmlns="{space}" display="block"><mrow>{left}{body}{more}</mrow></math>'
+    pieces = [
+        f"{_sign(term, k)}{printer.doprint(_unsigned(term)).replace(TIMES, '&#x2062;')}"
+        for k, term in enumerate(_terms(_rounded(expression)))
+    ]
+    if terms > MOST_TERMS:
+        pieces.append("<mo>+</mo><mo>⋯</mo>")
+    pieces[0] = left + pieces[0]
+    shown = [f'<math xmlns="{MATHML}"><mrow>{piece}</mrow></math>' for piece in pieces]
+    text = " ".join(shown[:UNFOLDED])
+    if len(shown) > UNFOLDED:
+        rest = len(shown) - UNFOLDED
+        text += (
+            f"<details><summary>{rest} more terms</summary>{' '.join(shown[UNFOLDED:])}</details>"
+        )
+    return f'<div class="terms">{text}</div>'
+
+
+def _terms(expression: Any) -> list[Any]:
+    """The terms of a sum, as many as are shown."""
+    return expression.as_ordered_terms()[:MOST_TERMS] if expression.is_Add else [expression]
+
+
+def _sign(term: Any, index: int) -> str:
+    negative = term.could_extract_minus_sign()
+    if not (negative or index):
+        return ""
+    form = ' form="infix"' if index else ""  # with its spaces, also at the beginning of a line
+    return f"<mo{form}>{'−' if negative else '+'}</mo>"
+
+
+def _unsigned(term: Any) -> Any:
+    """A term without its sign."""
+    return -term if term.could_extract_minus_sign() else term
+
+
+def _rounded(expression: Any) -> Any:
+    """Its numbers with a few digits: LaTeX and C have all of them."""
+    from sympy import Float
+
+    return expression.xreplace({x: Float(x, DIGITS) for x in expression.atoms(Float)})
 
 
 def _printer(equations: Equations) -> Any:

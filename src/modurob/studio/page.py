@@ -13,9 +13,10 @@ from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
+from modurob.studio import imports
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.bar import Bar
-from modurob.studio.panels.build import BuildPanel
+from modurob.studio.panels.build import BuildPanel, uploader
 from modurob.studio.panels.live import LivePanel
 from modurob.studio.panels.move import MovePanel
 from modurob.studio.panels.panel import ModePanel
@@ -24,7 +25,7 @@ from modurob.studio.panels.start import Tour, Welcome
 from modurob.studio.panels.understand import UnderstandPanel
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
-from modurob.studio.view import BodyView, Player, Stage
+from modurob.studio.view import BodyView, Divider, DropPlace, Player, Stage
 
 MODES = {
     "build": "Build", "understand": "Understand", "move": "Move", "see": "See", "live": "Live",
@@ -84,6 +85,7 @@ class Page:
                     "see": SeePanel(self),
                     "live": LivePanel(self),
                 }
+            Divider()
             with ui.element("section").classes("main").props('aria-label="Stage"'):
                 with ui.element("div").classes("stage-box") as self.stage_box:
                     self.stage = Stage()
@@ -95,6 +97,8 @@ class Page:
                     self.tour = Tour(self)
                     self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
+            with DropPlace():
+                uploader(self.drop, self.show_error, "file")
         self.view = BodyView(self, self.stage, self.build_panel.plan)
         self.show(self.mode)
 
@@ -107,6 +111,9 @@ class Page:
             panel.refresh("settings")
         self.move_panel.show_state()
         self.panels[self.mode].open()
+        notes, self.session.notes = self.session.notes, ()
+        if notes:
+            self.show_error("The file was repaired. " + " ".join(notes))
 
     def leave(self) -> None:
         """The tab is gone for good; one that only lost its connection comes back."""
@@ -151,6 +158,7 @@ class Page:
             if topic == "body" and (organism is None or self.selected not in organism):
                 self.select(None)
             self.view.follow(topic, fit)
+            self.bar.look()  # with the new body: the page never shows more than it says is saved
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             self.run(self._refresh_panels())
@@ -276,6 +284,19 @@ class Page:
     def go(self, session: Session) -> None:
         """Show another project in this tab."""
         ui.navigate.to(f"/project/{quote(session.name)}")
+
+    def drop(self, name: str, content: bytes) -> None:
+        """A file that was dropped on the page: modules for the palette, or a project of its own."""
+        try:
+            found = imports.read(name, content)
+        except ModurobError as error:
+            self.show_error(f"This file cannot be opened. {error}")
+            return
+        if found.project is None and found.kinds:
+            self.show("build")
+            self.act(self.build_panel.add_kinds, found.kinds)
+        else:
+            self.go(self.studio.new_from_import(name, found))
 
     def _command(self, what: str) -> None:
         """Do what a key means."""

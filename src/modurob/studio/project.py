@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -71,15 +72,27 @@ class SavedBody:
 
 @dataclass(frozen=True, eq=False)
 class HistoryStep:
-    """A body, and the words for the edit that leads away from it (past) or to it (future)."""
+    """A body, and the words for the edit that leads away from it (past) or to it (future).
+
+    Attributes:
+        pose, settings: Those it had; None in files of older versions.
+    """
 
     label: str
     body: SavedBody
+    pose: Mapping[str, float] | None = None
+    settings: RunSettings | None = None
 
     @cached_property
     def text(self) -> str:
         """As a file holds it."""
-        return f'{{"label": {json.dumps(self.label)}, "organism": {self.body.text}}}'
+        own: dict[str, Any] = {"label": self.label}
+        if self.pose is not None:
+            own["pose"] = dict(self.pose)
+        if self.settings is not None:
+            own["settings"] = self.settings.model_dump(mode="json", exclude_unset=True)
+        head = json.dumps(own, allow_nan=False, ensure_ascii=False)
+        return f'{head[:-1]}, "organism": {self.body.text}}}'
 
 
 @dataclass
@@ -96,30 +109,51 @@ class History:
     past: list[HistoryStep] = field(default_factory=list)
     future: list[HistoryStep] = field(default_factory=list)
 
-    def change(self, label: str, organism: Organism | None) -> None:
-        """A new body; what was taken back is forgotten."""
-        self.past.append(HistoryStep(label, self.now))
+    def remember(
+        self,
+        label: str,
+        pose: Mapping[str, float] | None = None,
+        settings: RunSettings | None = None,
+    ) -> None:
+        """Keep the body, pose and settings before an edit; what was taken back is forgotten."""
+        self.past.append(HistoryStep(label, self.now, pose, settings))
         del self.past[:-DEPTH]
         self.future.clear()
+
+    def change(
+        self,
+        label: str,
+        organism: Organism | None,
+        pose: Mapping[str, float] | None = None,
+        settings: RunSettings | None = None,
+    ) -> None:
+        """A new body; pose and settings are those before."""
+        self.remember(label, pose, settings)
         self.now = SavedBody(organism)
 
-    def undo(self) -> str | None:
-        """Go back; returns what was taken back, None at the beginning."""
-        return self._go(self.past, self.future)
+    def undo(self, pose: Mapping[str, float], settings: RunSettings) -> HistoryStep | None:
+        """Go back from a pose and settings; returns where to, None at the beginning."""
+        return self._go(self.past, self.future, pose, settings)
 
-    def redo(self) -> str | None:
+    def redo(self, pose: Mapping[str, float], settings: RunSettings) -> HistoryStep | None:
         """Go forward again."""
-        return self._go(self.future, self.past)
+        return self._go(self.future, self.past, pose, settings)
 
-    def _go(self, source: list[HistoryStep], target: list[HistoryStep]) -> str | None:
+    def _go(
+        self,
+        source: list[HistoryStep],
+        target: list[HistoryStep],
+        pose: Mapping[str, float],
+        settings: RunSettings,
+    ) -> HistoryStep | None:
         if not source:
             return None
         step = source[-1]
         _ = step.body.organism  # complains before anything has changed
         source.pop()
-        target.append(HistoryStep(step.label, self.now))
+        target.append(HistoryStep(step.label, self.now, dict(pose), settings))
         self.now = step.body
-        return step.label
+        return step
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -139,6 +173,8 @@ class StepRecord(BaseModel):
 
     label: Annotated[str, Field(max_length=200)]
     organism: dict[str, Any] | None
+    pose: dict[str, FiniteFloat] | None = None
+    settings: Annotated[RunSettings, AfterValidator(short_enough)] | None = None
 
 
 class ProjectFile(BaseModel):
@@ -276,6 +312,5 @@ def _field(path: Path, name: str) -> Any:
 
 
 def _read_step(record: StepRecord, where: str) -> HistoryStep:
-    if record.organism is None:
-        return HistoryStep(record.label, SavedBody(None))
-    return HistoryStep(record.label, SavedBody.read(record.organism, where))
+    body = SavedBody(None) if record.organism is None else SavedBody.read(record.organism, where)
+    return HistoryStep(record.label, body, record.pose, record.settings)

@@ -18,20 +18,23 @@ from urllib.parse import quote
 import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import RedirectResponse
+from nicegui import Client, ui
 from nicegui import app as nicegui_app
-from nicegui import ui
 
-from modurob import ModurobError, __version__
+from modurob import DatasheetError, ModurobError, Organism, __version__
 from modurob.checks import is_loopback
 from modurob.drawing import charts, picture
 from modurob.drawing.picture import DPI as PICTURE_DPI
 from modurob.scenario.bodies import example
-from modurob.studio.guard import Guard
+from modurob.studio.folder import Folder
+from modurob.studio.guard import Guard, addresses
 from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
 LANGUAGE = "en-US"
+MOST_PAGES = 100  # open at once: each needs memory
+MOST_DRAWN = 150  # modules of a body with a picture in the list of projects
 RECONNECT_S = 20.0  # in which a tab may lose its connection and come back
 
 
@@ -49,6 +52,15 @@ def build(studio: Studio) -> FastAPI:
             return Response(_thumbnail(name), media_type="image/png")
         except ModurobError as error:
             return Response(str(error), status_code=404, media_type="text/plain")
+
+    @api.get("/api/projects/{name}.png")
+    def project_picture(name: str) -> Response:
+        try:
+            stamp = studio.folder.stamp(name)
+            found = _project_thumbnail(studio.folder, name, stamp)
+        except ModurobError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+        return Response(found, media_type="image/svg+xml" if found[:1] == b"<" else "image/png")
 
     @api.get("/api/runs/{project}/{number}.{ending}")
     def run_file(project: str, number: int, ending: str) -> Response:
@@ -89,13 +101,30 @@ def build(studio: Studio) -> FastAPI:
 @lru_cache(maxsize=32)
 def _thumbnail(name: str) -> bytes:
     """A small PNG of an example."""
-    drawn = picture(example(name).shown_body(), labels=False, axes=False, size=240)
+    return _drawn(example(name).shown_body())
+
+
+@lru_cache(maxsize=256)
+def _project_thumbnail(folder: Folder, name: str, stamp: object) -> bytes:
+    """A small PNG of a project's body as of its last write; the icon where none is drawn."""
+    organism = folder.read(name).organism
+    with contextlib.suppress(DatasheetError):  # modules without shapes
+        if organism is not None and len(organism) <= MOST_DRAWN:
+            return _drawn(organism)
+    return (HERE / "web" / "icon.svg").read_bytes()
+
+
+def _drawn(organism: Organism) -> bytes:
+    drawn = picture(organism, labels=False, axes=False, size=240)
     return charts.rendered(drawn, dpi=PICTURE_DPI)
 
 
 async def _project_page(studio: Studio, name: str) -> None:
     ui.add_head_html('<link rel="stylesheet" href="/studio/studio.css">')
     client = ui.context.client
+    if len(Client.instances) > MOST_PAGES:
+        _broken(f"{MOST_PAGES} pages are open already: close some, and reload this one")
+        return
     try:
         session = studio.open(name)
     except ModurobError as error:
@@ -147,9 +176,16 @@ def serve(
     """
     host, port = door.getsockname()[:2]
     guarded = Guard(build(studio), port, token, local=is_loopback(host))
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}{path}" + (f"?token={quote(token)}" if token else "")
+    here, others = addresses(host, port)
+    rest = path + (f"?token={quote(token)}" if token else "")
+    url = f"{here}{rest}"
     show(f"modurob studio: {url}")
+    if others:
+        show(f"for other machines: {others}{rest}")
+        show(
+            "warning: there is no TLS, so the token and the projects cross the network in plain "
+            "text; outside of a network you trust, use an SSH tunnel to 127.0.0.1 instead"
+        )
     show(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
     server = uvicorn.Server(
         uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,27 @@ from modurob.modules.files import write_file
 from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
-from modurob.scenario.settings import TIME, RunRecord, RunSettings
-from modurob.studio import edits, exports, project
+from modurob.scenario.settings import PATHS, TIME, RunRecord, RunSettings
+from modurob.studio import edits, exports, keyframes, project
 from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.keyframes import KeyFrame
 from modurob.studio.live_session import Live
-from modurob.studio.project import History, Project
+from modurob.studio.project import History, HistoryStep, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
 MOST_POINTS = 200  # that are taken of a run
+ONE_STEP_S = 1.0  # between equal edits that are undone together
+ORIGIN_BEHIND = "The studio has kept everything; Ctrl+S writes it to the file it was opened from."
 Listener = Callable[[str], Any]
+
+
+class SaveState(NamedTuple):
+    """Whether a project is saved: a few words, and the reason if it is not."""
+
+    words: str
+    reason: str = ""
 
 
 class Session:
@@ -48,6 +59,7 @@ class Session:
 
     Attributes:
         origin: A file that `save` writes to as well, as what it was: a project or an organism.
+        notes: Sentences on the file it was made of, for the next page that shows it.
         runner: The run that is being computed.
         live: The robot of its modules as processes.
     """
@@ -55,9 +67,11 @@ class Session:
     def __init__(self, folder: Folder, name: str, content: Project) -> None:
         self.folder, self.name, self.project = folder, name, content
         self.origin: Path | None = None
-        self._origin_format = project.FORMAT
+        self.notes: tuple[str, ...] = ()
+        self._origin_format, self._origin_behind = project.FORMAT, False
         self._listeners: list[Listener] = []
         self._last_run = 0
+        self._last_edit = ("", 0.0)  # of the pose, and its time [s]
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
         self.runner, self.live = Runner(self), Live(self)
@@ -66,12 +80,33 @@ class Session:
         """Write into the folder, unless another program wrote there."""
         found = self.folder.stamp(self.name)
         if found not in (None, self._stamp):
-            raise WriteError(
-                f"'{self.name}' was changed by another studio: to keep what is here, click its "
-                "name above and save a copy"
-            )
+            raise WriteError(self._changed_elsewhere())
         self.folder.write(self.name, content)
         self._stamp = self.folder.stamp(self.name)
+
+    def _changed_elsewhere(self) -> str:
+        return (
+            f"'{self.name}' was changed by another studio: to keep what is here, click its name "
+            "above and save a copy"
+        )
+
+    def save_state(self) -> SaveState:
+        """Whether all that is shown is on the disk, as of now."""
+        if self.saver.error:
+            return SaveState("Not saved!", self.saver.error)
+        if not self.saver.idle:
+            return SaveState("Saving…")
+        found = self.folder.stamp(self.name)
+        if found is None and self._stamp is None:
+            return SaveState("")  # a new project has nothing to lose
+        if found is None:
+            why = f"the file of '{self.name}' was removed; change something, or press Ctrl+S"
+            return SaveState("Not saved!", why)
+        if found != self._stamp:
+            return SaveState("Not saved!", self._changed_elsewhere())
+        if self.origin is not None and self._origin_behind:
+            return SaveState(f"Saved, {self.origin.name} not yet", ORIGIN_BEHIND)
+        return SaveState("Saved")
 
     # -- looking at it -------------------------------------------------------------------------
 
@@ -93,8 +128,13 @@ class Session:
 
     @property
     def runs(self) -> list[RunRecord]:
-        """Those done, oldest first."""
-        return self.project.runs
+        """Those done and not removed, oldest first."""
+        return [run for run in self.project.runs if not run.removed]
+
+    @property
+    def removed_runs(self) -> list[RunRecord]:
+        """Those that can be brought back."""
+        return [run for run in self.project.runs if run.removed]
 
     def model(self) -> Model:
         """The equations of the body, as the settings want them."""
@@ -153,6 +193,7 @@ class Session:
 
     def changed(self, topic: str) -> None:
         """Save the project and call all listeners."""
+        self._origin_behind = True
         self._submit()
         self.notify(topic)
 
@@ -174,7 +215,8 @@ class Session:
 
     def change(self, label: str, organism: Organism | None) -> None:
         """Any other body, as one step of the history."""
-        self.project.history.change(label, organism)
+        self._last_edit = ("", 0.0)
+        self.project.history.change(label, organism, dict(self.project.pose), self.settings)
         self._drop_locks()
         self.changed("body")
 
@@ -221,19 +263,38 @@ class Session:
         what = ", ".join(parameters)
         self.change(f"{what} of {whose}", self.body().with_parameters(*names, **parameters))
 
+    def _remember(self, label: str, drags: bool = False) -> None:
+        """Make a step of the history before the pose or the settings change.
+
+        Args:
+            drags: Whether equal edits that follow each other soon are one step, as of a slider.
+        """
+        last, now = self._last_edit, time.monotonic()
+        if label != last[0] or now - last[1] > ONE_STEP_S:
+            self.project.history.remember(label, dict(self.project.pose), self.settings)
+        self._last_edit = (label, now) if drags else ("", 0.0)
+
     def undo(self) -> str | None:
-        """Take the last edit back; returns what it was."""
-        return self._changed_body(self.project.history.undo())
+        """Take the last edit of body, pose or settings back; returns what it was."""
+        return self._gone(self.project.history.undo(self.project.pose, self.settings))
 
     def redo(self) -> str | None:
         """Do again what was taken back."""
-        return self._changed_body(self.project.history.redo())
+        return self._gone(self.project.history.redo(self.project.pose, self.settings))
 
-    def _changed_body(self, label: str | None) -> str | None:
-        if label is not None:
-            self._drop_locks()
-            self.changed("body")
-        return label
+    def _gone(self, step: HistoryStep | None) -> str | None:
+        if step is None:
+            return None
+        self._last_edit = ("", 0.0)
+        if step.pose is not None:
+            self.project.pose = dict(step.pose)
+        if step.settings is not None:
+            self.project.settings = step.settings
+        self._drop_locks()
+        self.changed("body")
+        self.notify("pose")
+        self.notify("settings")
+        return step.label
 
     # -- the rest ------------------------------------------------------------------------------
 
@@ -251,11 +312,14 @@ class Session:
         for name, value in joints.items():
             if not is_number(value):
                 raise StateError(f"the position of '{name}' must be a number, got {value!r}")
+        self._remember(f"pose of {', '.join(joints)}" if len(joints) == 1 else "pose", True)
         self.project.pose.update(joints)
         self.changed("pose")
 
     def reset_pose(self) -> None:
         """All joints at zero."""
+        if self.project.pose:
+            self._remember("all to zero")
         self.project.pose.clear()
         self.changed("pose")
 
@@ -264,6 +328,8 @@ class Session:
         settings = project.short_enough(self.settings.edited(**changes))
         if changes.get("locked") and self.organism is not None:
             model_of(self.organism, settings)  # raises an error that lists the joints
+        if settings != self.settings:
+            self._remember(_named(changes))
         self.project.settings = settings
         self._drop_locks()
         self.changed("settings")
@@ -304,21 +370,51 @@ class Session:
         points = {name: tuple(values.tolist()) for name, values in columns.items()}
         self.edit_settings(points=points, motion="recorded")
 
+    def keep_keyframe(self, time: float | None) -> None:
+        """Keep the pose of the sliders at a time, as a point of the motion. [s]"""
+        if not is_number(time):
+            raise StateError("a keyframe needs a time: type the seconds")
+        frame = KeyFrame(float(time or 0.0), clipped_pose(self.model(), self.project.pose))
+        points = keyframes.with_frame(self.settings.points, frame)
+        motion = self.settings.motion if self.settings.motion in PATHS else "spline"
+        duration = max(self.settings.duration, frame.time)
+        self.edit_settings(points=points, motion=motion, duration=duration)
+
+    def remove_keyframe(self, time: float) -> None:
+        """Forget the keyframe at a time."""
+        self.edit_settings(points=keyframes.without(self.settings.points, time))
+
+    def show_keyframe(self, time: float) -> None:
+        """Move the sliders to the keyframe at a time."""
+        for frame in keyframes.frames(self.settings.points):
+            if frame.time == time:
+                self.set_pose(**frame.pose)
+
     def add_run(self, run: RunRecord) -> None:
         """A run that was done."""
         self.project.runs.append(run)
         self.changed("runs")
 
-    def remove_run(self, number: int) -> None:
-        """Forget a run and its files."""
-        self.project.runs[:] = [run for run in self.runs if run.number != number]
-        for file in self.folder.runs(self.name).glob(f"{number}.*"):
-            file.unlink(missing_ok=True)
+    def edit_run(self, number: int, **changes: Any) -> None:
+        """Another title for a run, or `removed`: its files stay, and it can be brought back."""
+        if not any(run.number == number for run in self.project.runs):
+            raise StateError(f"there is no run {number} in this project any more")
+        self.project.runs[:] = [
+            run.edited(**changes) if run.number == number else run for run in self.project.runs
+        ]
+        self.changed("runs")
+
+    def delete_removed_runs(self) -> None:
+        """Delete the runs that were removed, with their files."""
+        for run in self.removed_runs:
+            for file in self.folder.runs(self.name).glob(f"{run.number}.*"):
+                file.unlink(missing_ok=True)
+        self.project.runs[:] = self.runs
         self.changed("runs")
 
     def next_run(self) -> int:
         """A new number for a run."""
-        last = max((run.number for run in self.runs), default=0)
+        last = max((run.number for run in self.project.runs), default=0)
         self._last_run = max(self._last_run, last) + 1
         return self._last_run
 
@@ -326,6 +422,7 @@ class Session:
         """Write all now, also to the file it was opened from; a `WriteError` if that fails."""
         if self.origin is not None:
             self._write_origin(self.origin)
+            self._origin_behind = False
         self._submit()
         self.saver.flush()
         if self.saver.error:
@@ -335,6 +432,7 @@ class Session:
     def set_origin(self, file: Path) -> None:
         """Have `save` write to a file as well, as what it is now."""
         self.origin, self._origin_format = file, project.format_of(file)
+        self._origin_behind = project.read(file).organism != self.organism
 
     def _write_origin(self, file: Path) -> None:
         """Write to the file it was opened from, unless another program changed it."""
@@ -359,3 +457,9 @@ class Session:
         self.folder.rename(self.name, name)
         self.name = name
         self.changed("name")
+
+
+def _named(changes: dict[str, Any]) -> str:
+    """An edit of settings in words."""
+    names = [name.replace("_", " ") for name in changes]
+    return f"set {names[0]}" if len(names) == 1 else f"set {len(names)} fields"

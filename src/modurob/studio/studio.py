@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from modurob import FileError, ModuleType, ModurobError
+from modurob import FileError, StateError, catalog
 from modurob.scenario.bodies import example
 from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.presets import preset
 from modurob.scenario.settings import WALKING, RunSettings
+from modurob.studio import imports
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
+from modurob.studio.imports import Imported
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
 from modurob.walking.zoo import HINGES, gait_file, zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
+MOST_RESERVED = 100  # names at once
 
 
 class Studio:
@@ -66,7 +66,8 @@ class Studio:
     def reserve(self) -> str:
         """A name for a page that will open soon; it is reserved in the meantime."""
         now = time.monotonic()
-        self._reserved = {n: t for n, t in self._reserved.items() if now - t < RESERVED_S}
+        recent = [(n, t) for n, t in self._reserved.items() if now - t < RESERVED_S]
+        self._reserved = dict(recent[-MOST_RESERVED:])
         name = self.free_name()
         self._reserved[name] = now
         return name
@@ -125,11 +126,31 @@ class Studio:
 
     def upload(self, name: str, content: bytes) -> Session:
         """A new project from a file's name and bytes."""
-        with _uploaded(name, content) as path:
-            found = projects.read(path, where=name)
-        found.runs.clear()
-        found.source = None  # a file of whoever shared it
-        return self.new(name.split(".")[0], found)
+        return self.new_from_import(name, imports.read(name, content))
+
+    def new_from_import(self, name: str, found: Imported) -> Session:
+        """A new project with the content of a file; one without a body has its modules."""
+        content = found.project or Project()
+        content.kinds |= {kind.name: kind for kind in found.kinds if kind.name not in catalog}
+        session = self.new(name.split(".")[0], content)
+        if found.runs:
+            self.folder.write_runs(session.name, found.runs)
+        session.notes = found.notes
+        return session
+
+    def duplicate(self, name: str) -> str:
+        """A copy of a project with its runs; returns the name of the copy."""
+        return self.copy(self.session(name), self.free_name(f"{name} copy")).name
+
+    def delete(self, name: str) -> Path:
+        """Move a project and its runs to the folder of deleted ones; returns that folder."""
+        session = self.sessions.get(name)
+        if session is not None and (session.watched or session.runner.busy):
+            raise StateError(f"'{name}' is open in a tab, or a run is computed: close it first")
+        self.sessions.pop(name, None)
+        if session is not None:
+            session.saver.flush()
+        return self.folder.delete(name)
 
     def rename(self, session: Session, name: str) -> None:
         """Give a project another name."""
@@ -166,21 +187,3 @@ class Studio:
         session.runner.worker.close()
         if session.origin is None and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
-
-
-def read_kind(name: str, content: bytes) -> ModuleType:
-    """A datasheet from an uploaded file."""
-    with _uploaded(name, content) as path:
-        try:
-            return ModuleType.from_file(path)
-        except ModurobError as error:
-            raise FileError(str(error).replace(str(path), name)) from None
-
-
-@contextmanager
-def _uploaded(name: str, content: bytes) -> Iterator[Path]:
-    """An uploaded file on disk, under a name of ours."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"upload{'.toml' if name.lower().endswith('.toml') else '.json'}"
-        path.write_bytes(content)
-        yield path

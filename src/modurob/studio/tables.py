@@ -12,6 +12,7 @@ from modurob.verification.lagrange import LagrangeEquations
 
 MOST_MODULES = 60  # of a matrix on the page; the exports have them all
 MOST_ROWS = 200  # of a list
+LARGEST_LABELED = 12  # rows of a matrix of buttons with their indices
 
 
 def cell(
@@ -140,6 +141,37 @@ def lagrange(model: Model, equations: LagrangeEquations, q: np.ndarray, v: np.nd
         texts = (joint, f"{a:.9g}", f"{b:.9g}", f"{a - b:.1e}", unit)
         rows.append("".join(cell(text, joint=joint, module=_owner(model, joint)) for text in texts))
     return table(rows, "Accelerations of the joints")
+
+
+def entries(matrix: str, values: np.ndarray, chosen: str) -> str:
+    """A button for each entry of M, C or N, colored by its size; of large ones without its index.
+
+    Args:
+        values: (rows, columns) numbers that give the colors.
+        chosen: The entry that is shown, such as ``M[1,2]``.
+    """
+    sizes = np.abs(values)
+    shares = np.sqrt(sizes / max(float(sizes.max(initial=0.0)), np.finfo(float).tiny))
+    small = len(values) > LARGEST_LABELED
+    rows = []
+    for i, row in enumerate(values, 1):
+        cells = []
+        for j, value in enumerate(row, 1):
+            index = f"{i}" if matrix == "N" else f"{i},{j}"
+            name = f"{matrix}[{index}]"
+            css = "on" if name == chosen else "zero" if value == 0 else ""
+            cells.append(
+                f'<td><button type="button" data-entry="{name}" data-testid="entry-{name}" '
+                f'class="{css}" title="{name} = {value:.4g}" aria-label="{name}" '
+                f'style="--share: {100 * shares[i - 1, j - 1]:.0f}%">{"" if small else index}'
+                "</button></td>"
+            )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    css = "entries small" if small else "entries"
+    return (
+        f'<div class="wide entry-grid" tabindex="0" role="region" aria-label="Entries of {matrix}">'
+        f'<table class="{css}">{"".join(rows)}</table></div>'
+    )
 
 
 def symbols(found: Sequence[dict[str, object]]) -> str:

@@ -43,6 +43,14 @@ class Sliders(Element, component="web/sliders.js"):
     """The joints of the pose, or goals of a live robot. Events: pose, rate."""
 
 
+class Divider(Element, component="web/divider.js"):
+    """The border between panel and stage, which sizes and hides the panel; it says nothing."""
+
+
+class DropPlace(Element, component="web/drop.js"):
+    """A place for files over the whole page; what it holds takes them."""
+
+
 class BodyView:
     """The body in three dimensions and from above, kept in step."""
 

@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -118,11 +118,21 @@ def run_view(result: RunResult) -> View:
     run = replace(result.trajectory, parts=tuple(parts))
     loads = [] if result.balanced is not None else signals.part_loads(run)
     data = signals.run_data(result._replace(trajectory=run), loads)
-    data["parts"] = [
+    return _moving_view(parts, data)
+
+
+def stored_run_view(trajectory: Trajectory, data: Mapping[str, Any]) -> View:
+    """A run that was written with what is drawn of it; see `signals.run_data`."""
+    return _moving_view([_thinned(part) for part in trajectory.parts], data)
+
+
+def _moving_view(parts: Sequence[BodyTrajectory], data: Mapping[str, Any]) -> View:
+    packed = [
         {"name": part.name, "t": _packed(part.t), "poses": _packed(_poses(part))} for part in parts
     ]
     end = max(float(part.t[-1]) for part in parts)
-    return View(f"{len(parts[0].model.modules)} modules, {end:g} s", {"run": data})
+    title = f"{len(parts[0].model.modules)} modules, {end:g} s"
+    return View(title, {"run": {**data, "parts": packed}})
 
 
 def trajectory_view(trajectory: Trajectory, ground: Ground | None) -> View:

@@ -41,7 +41,9 @@ class Bar:
             self.name: Any = name.default_slot.children[0]
             self.undo = self._button("undo", "Undo", page.undo)
             self.redo = self._button("redo", "Redo", page.redo)
-            self.saved = ui.label().classes("saved").props("data-testid=saved")
+            self.saved = ui.label().classes("saved").props("role=status data-testid=saved")
+            with self.saved:
+                self.saved_reason = ui.tooltip("")
             ui.element("div").classes("grow")
             self._modes()
             ui.element("div").classes("grow")
@@ -104,18 +106,13 @@ class Bar:
 
     def look(self) -> None:
         """Show whether everything is written."""
-        saver = self.page.session.saver
-        if saver.error:
-            text = "Not saved!"
-        elif not saver.idle:
-            text = "Saving…"
-        else:
-            text = "Saved" if self.page.session.folder.has(self.page.session.name) else ""
-        if text != self._shown:
-            self._shown = text
-            self.saved.set_text(text)
-            if saver.error:
-                self.page.show_error(saver.error)
+        state = self.page.session.save_state()
+        if state.words != self._shown:
+            self._shown = state.words
+            self.saved.set_text(state.words)
+            self.saved_reason.set_text(state.reason or "Everything is on the disk.")
+            if state.words.startswith("Not"):
+                self.page.show_error(state.reason)
         self._checks += 1
         if self._checks % RETRY == 0:
-            saver.retry()
+            self.page.session.saver.retry()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from modurob import ModurobError
-from modurob.studio.guard import LARGEST_BODY, too_large
+from modurob import ModuleType, ModurobError
+from modurob.studio import imports
+from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.panels.panel import (
     ModePanel,
     Redrawn,
@@ -17,7 +19,6 @@ from modurob.studio.panels.panel import (
     test_id,
     title,
 )
-from modurob.studio.studio import read_kind
 from modurob.studio.view import PlanView
 from modurob.studio.view_data import main_color
 
@@ -102,27 +103,34 @@ class BuildPanel(ModePanel):
         self.page.chosen()
 
     def _own(self) -> None:
-        """A dialog for a datasheet of the user's own."""
+        """A dialog for datasheets of the user's own."""
         with self.page.dialog("Your own module", 440) as dialog:
             note(
-                "Choose a datasheet: a JSON or TOML file of the format modurob-module. It comes "
-                "with the project, so whoever opens it has the module too."
+                "Choose a datasheet: a JSON or TOML file of the format modurob-module, a URDF "
+                "robot, or a CoBRA set of modules. It comes with the project, so whoever opens it "
+                "has the modules too."
             )
             problem = problem_line()
             uploader(
-                lambda name, data: self._add(name, data, problem, dialog), problem, "datasheet"
+                lambda name, data: self._add(name, data, problem, dialog),
+                problem.set_text,
+                "datasheet",
             )
             button("Close", dialog.close, look="flat no-caps")
 
     def _add(self, name: str, data: bytes, problem: ui.label, dialog: ui.dialog) -> None:
         try:
-            kind = read_kind(name, data)
-            self.session.add_kind(kind)
+            self.add_kinds(imports.kinds(name, data))
         except ModurobError as error:
             problem.set_text(str(error))
             return
         dialog.close()
-        self.page.choose(kind.name)
+
+    def add_kinds(self, kinds: tuple[ModuleType, ...]) -> None:
+        """Put modules of a file into the palette, and choose the first one."""
+        for kind in kinds:
+            self.session.add_kind(kind)
+        self.page.choose(kinds[0].name)
 
     # -- moving modules --------------------------------------------------------------------------
 
@@ -166,16 +174,22 @@ class BuildPanel(ModePanel):
             self.module_part.refresh()
 
 
-def uploader(use: Any, problem: ui.label, what: str) -> ui.upload:
-    """A place to drop a file; what is too large is refused before it travels."""
+def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:
+    """A place to drop a file; what is too large is refused before it travels.
+
+    Args:
+        use: Called with the name and the bytes of the file.
+        tell: Called with a problem.
+    """
 
     async def received(event: Any) -> None:
-        problem.set_text("")
-        use(event.file.name, await event.file.read())
+        data = await event.file.read()
         upload.reset()
+        use(event.file.name, data)
 
     def rejected() -> None:
-        problem.set_text(too_large(None))
+        ends = ", ".join(imports.ENDINGS)
+        tell(f"At most {LARGEST_BODY // 2**20} MB can be uploaded, and files end with {ends}.")
 
     upload = ui.upload(
         label=f"Choose or drop a {what}",
@@ -184,6 +198,7 @@ def uploader(use: Any, problem: ui.label, what: str) -> ui.upload:
         on_upload=received,
         on_rejected=rejected,
     )
-    upload.props('accept=".json,.toml" flat bordered').classes("w-full")
+    accepted = ",".join(imports.ENDINGS)
+    upload.props(f'accept="{accepted}" flat bordered').classes("w-full")
     test_id(upload, f"upload-{what.replace(' ', '-')}")
     return upload

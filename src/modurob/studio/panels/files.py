@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,13 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.scenario.exports import ExportFormat
 from modurob.sim.output import video
-from modurob.studio import exports
+from modurob.studio import exports, imports
+from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.panel import NO_BODY, button, note, primary, problem_line, test_id, title
 from modurob.studio.panels.papers import figure_chips
+from modurob.studio.panels.projects import ProjectList
 from modurob.studio.panels.start import gallery, walker_chips
 from modurob.studio.project import to_bytes
 
@@ -25,31 +26,16 @@ if TYPE_CHECKING:
     from modurob.studio.page import Page
     from modurob.studio.session import Session
 
-MOST_PROJECTS = 60  # shown in the list
-
 
 def open_dialog(page: Page) -> None:
     """Projects of the folder, a file from elsewhere, or an example."""
     with page.dialog("Open", 640) as dialog:
         problem = problem_line("open-problem")
-        entries = page.studio.folder.entries()[:MOST_PROJECTS]
-        title("Your projects")
-        note(str(page.studio.folder.path))
-        with ui.element("div").classes("list w-full").style("max-height: 190px; overflow-y: auto"):
-            for entry in entries:
-                row = ui.element("button").props("type=button")
-                row.on(
-                    "click",
-                    lambda _, name=entry.name: _go(page, problem, page.studio.session, name),
-                )
-                test_id(row, f"open-{entry.name}")
-                with row:
-                    ui.label(entry.name)
-                    note(datetime.fromtimestamp(entry.changed).strftime("%d %b %Y, %H:%M"))
-        if not entries:
-            note("None yet: every change you make is kept here.")
+        ProjectList(page, partial(_go, page, problem, page.studio.session), problem.set_text)
         title("A file of yours")
-        uploader(partial(_go, page, problem, page.studio.upload), problem, "project")
+        upload = partial(_go, page, problem, page.studio.upload)
+        uploader(upload, problem.set_text, "project")
+        note("A project, an organism, URDF or CoBRA; it can be dropped anywhere on the page, too.")
         title("Examples")
         gallery(page)
         walker_chips(page)
@@ -85,6 +71,7 @@ def rename(page: Page) -> None:
             dialog.close()  # all tabs that show it go to its new address
 
         def copied() -> None:
+            ui.run_javascript("window.modurob.leaving = true")  # nothing is lost: no warning
             _go(page, problem, page.studio.copy, page.session, wanted())
 
         field.on("keydown.enter", renamed)
@@ -100,20 +87,32 @@ def share(page: Page) -> None:
     ui.download.content(data, f"{page.session.name}.modurob.json", "application/json")
 
 
-def export_dialog(page: Page) -> None:
-    """Every format that leaves the studio."""
+def share_runs(page: Page) -> None:
+    """The project with its runs as one file, small enough to be opened again."""
+    session = page.session
+    folder = session.folder.runs(session.name)
+    data, count = imports.archive(session.project, folder, LARGEST_BODY)
+    ui.download.content(data, f"{session.name}.modurob.zip", "application/zip")
+    if count < len(session.runs):
+        ui.notify(
+            f"The latest {count} of {len(session.runs)} runs fit into one file.", position="bottom"
+        )
+
+
+def export_dialog(page: Page, run: int | None = None) -> None:
+    """Every format that leaves the studio, of a run or of the one that is shown."""
     worker = Worker()
     with page.dialog("Export and share", 780, after=worker.close) as dialog:
-        ExportRows(page, worker, lambda: share(page), dialog.close)
+        ExportRows(page, worker, run or page.run_shown, dialog.close)
 
 
 class ExportRows:
     """Makes files beside everything else, with progress, one at a time."""
 
     def __init__(
-        self, page: Page, worker: Worker, share: Callable[[], Any], close: Callable[[], Any]
+        self, page: Page, worker: Worker, run: int | None, close: Callable[[], Any]
     ) -> None:
-        self.page, self.worker = page, worker
+        self.page, self.worker, self.run = page, worker, run
         session = page.session
         if session.organism is None:
             note(NO_BODY)
@@ -127,11 +126,21 @@ class ExportRows:
                         self._format(name, form)
             with ui.element("div").classes("column-of-rows"):
                 title("Share")
-                _row("Project", "Body, history, settings, own modules", share, "export-project")
+                _row(
+                    "Project",
+                    "Body, history, settings, own modules",
+                    partial(share, page),
+                    "export-project",
+                )
+                if session.runs:
+                    words, act = "The same with the runs, as one file", partial(share_runs, page)
+                    _row("Project with runs", words, act, "export-archive")
                 title("Run")
                 if not session.runs:
                     note("There is no run yet: press Run under Move.")
                 else:
+                    record = session.export_request(run).record
+                    note("" if record is None else f"{record.number}: {record.title}")
                     for name, form in exports.FORMATS.items():
                         if form.needs_run:
                             self._format(name, form)
@@ -163,7 +172,10 @@ class ExportRows:
         self.state.set_text(f"making {exports.FORMATS[name].title}…")
         try:
             data = await self.worker.run(
-                exports.make, name, self.page.export_request(), progress=self.progress.set_value
+                exports.make,
+                name,
+                self.page.session.export_request(self.run),
+                progress=self.progress.set_value,
             )
         except ModurobError as error:
             self.state.set_text(str(error))

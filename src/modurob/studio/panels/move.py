@@ -17,6 +17,7 @@ from modurob.scenario.settings import BALANCE, NONE, WALKING, known
 from modurob.sim import INTEGRATORS
 from modurob.studio import view_data
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
+from modurob.studio.panels.keyframes import KeyframeEditor
 from modurob.studio.panels.panel import (
     NO_BODY,
     ModePanel,
@@ -29,7 +30,7 @@ from modurob.studio.panels.panel import (
     test_id,
     title,
 )
-from modurob.studio.panels.see import RunList
+from modurob.studio.panels.runs import RunList
 from modurob.studio.view import Sliders
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class MovePanel(ModePanel):
                     self.parameters = ModuleNumbers(page)
                 self._control(fields)
                 self._method(fields)
+                with _part("Keyframes: a motion by hand", "timeline"):
+                    self.keyframes = KeyframeEditor(page, self.start_run)
                 with _part("Events during the run", "call_split"):
                     self.events = EventsEditor(page)
                 self.list = RunList(page)
@@ -244,6 +247,8 @@ class MovePanel(ModePanel):
             self.parameters.refresh()
         if self.visible and topic in ("body", "settings", "kinds"):
             self.events.refresh()
+        if topic == "settings":
+            self.keyframes.refresh()
         if topic in ("runs", "shown"):
             self.list.refresh()
 

@@ -1,13 +1,15 @@
-"""See: plots linked with the stage, runs side by side, traces; and the list of runs."""
+"""See: plots linked with the stage, runs side by side, traces."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from modurob.studio.panels.panel import ModePanel, Redrawn, chip, icon_button, test_id, title
+from modurob.studio.panels.panel import ModePanel, Redrawn, chip, test_id, title
+from modurob.studio.panels.runs import Comparison, RunList
 from modurob.studio.view import Plots
 
 if TYPE_CHECKING:
@@ -25,15 +27,34 @@ class SeePanel(ModePanel):
         self._chosen = set(FIRST)
         self.root.props('tabindex=0 aria-label="Plots"')
         with self.root:
-            self.list = RunList(page)
+            self.shown = Redrawn(self._runs)
             with ui.element("div").classes("row").props('role=group aria-label="Quantities"'):
                 self.chips_part = Redrawn(self._chips)
+            self.plots = Plots()
+            self.plots.on("panels", self._known)
+            self.comparison = Comparison(page)
+            self.list = RunList(page)
             self.traces = ui.select([], multiple=True, label="Trace modules in 3D", value=[])
             self.traces.props("dense outlined options-dense use-chips clearable")
             self.traces.on_value_change(lambda e: self._trace(e.value or []))
             test_id(self.traces, "traces")
-            self.plots = Plots()
-            self.plots.on("panels", self._known)
+
+    def _runs(self) -> None:
+        """The run that is plotted, and the one beside it, to be chosen above the plots."""
+        page = self.page
+        titles = {run.number: f"{run.number}: {run.title}" for run in reversed(page.session.runs)}
+        if len(titles) < 2:
+            return
+        with ui.element("div").classes("fields"):
+            shown = ui.select(titles, label="Run", value=_among(page.run_shown, titles))
+            shown.on_value_change(lambda e: page.show_run(e.value, play=False))
+            others = {None: "no other run", **titles}
+            others.pop(page.run_shown, None)
+            other = ui.select(others, label="Beside it", value=_among(page.run_other, titles))
+            other.on_value_change(lambda e: page.show_run(page.run_shown or 0, e.value, play=False))
+            other.set_enabled(page.run_shown is not None)
+            for field, name in ((shown, "see-run"), (other, "see-other")):
+                test_id(field.props("dense outlined options-dense"), name)
 
     def _chips(self) -> None:
         if not self._panels:
@@ -70,50 +91,22 @@ class SeePanel(ModePanel):
         self.plots.run_method("draw")
 
     def refresh(self, topic: str) -> None:
+        if topic == "runs":
+            self._forget_removed()
         if topic in ("runs", "shown"):
+            self.shown.refresh()
             self.list.refresh()
+            self.comparison.refresh()
 
-
-class RunList(Redrawn):
-    """The runs of a project, the latest first: show one, compare it with another, delete it."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        super().__init__(self._list)
-
-    def _list(self) -> None:
-        page = self.page
-        if not page.session.runs:
-            return
-        title("Runs")
-        with ui.element("div").style("display: grid; gap: 4px"):
-            for run in reversed(page.session.runs):
-                number, stopped = run.number, " (stopped)" if run.status == "stopped" else ""
-                text = f"{number}: {run.title}, {run.seconds:.3g} s{stopped}"
-                with ui.element("div").classes("rowbar"):
-                    shown = number == page.run_shown
-                    show = chip(text, shown, partial(page.show_run, number), f"run-{number}")
-                    show.style("flex: 1; min-width: 0; text-align: left")
-                    color = "color=primary" if page.run_other == number else "color=grey"
-                    label = f"Compare run {number} with the one shown"
-                    compare = partial(self._compare, number)
-                    test_id(
-                        icon_button("compare_arrows", label, compare, color), f"compare-{number}"
-                    )
-                    forget = partial(self._forget, number)
-                    icon_button("close", f"Forget run {number}", forget, "color=grey")
-
-    def _compare(self, number: int) -> None:
-        page = self.page
-        if page.run_shown is None or page.run_shown == number:
-            page.show_error("Show one run first, then compare another one with it.")
-            return
-        other = None if page.run_other == number else number
-        page.show_run(page.run_shown, other, play=False)
-
-    def _forget(self, number: int) -> None:
-        page = self.page
-        if page.run_shown == number:
+    def _forget_removed(self) -> None:
+        """Stop showing a run that was removed, here or in another tab."""
+        page, numbers = self.page, [run.number for run in self.session.runs]
+        if page.run_shown is not None and page.run_shown not in numbers:
             page.run_shown = page.run_other = None
             page.player.run_method("unload")
-        page.session.remove_run(number)
+        elif page.run_other is not None and page.run_other not in numbers:
+            page.show_run(page.run_shown or 0, play=False)
+
+
+def _among(number: int | None, known: Mapping[int, Any]) -> int | None:
+    return number if number in known else None

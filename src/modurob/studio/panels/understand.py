@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from nicegui import ui
 
-from modurob import ModurobError
+from modurob import Model, ModurobError
 from modurob.scenario.bodies import EXAMPLES
 from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import JobCanceled, Worker
@@ -20,7 +21,6 @@ from modurob.studio.panels.panel import (
     chip,
     moving,
     note,
-    plain_button,
     test_id,
     title,
 )
@@ -35,7 +35,8 @@ PARTS = {
 }  # fmt: skip
 REFERENCES = ("double_pendulum", "crane")  # examples with equations in the literature
 SYMBOLS = {"all": "symbols", "none": "numbers"}
-MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
+MOST_COLORED = 60  # rows of a matrix that is shown
+MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, an entry can be typed, too
 
 
 class UnderstandPanel(ModePanel):
@@ -157,7 +158,7 @@ class UnderstandPanel(ModePanel):
             '<mo>+</mo><mi>C</mi><mover accent="true"><mi>q</mi><mo>˙</mo></mover><mo>+</mo>'
             "<mi>N</mi><mo>=</mo><mi>τ</mi></math>",
             sanitize=False,
-        ).classes("formula").style("padding: 2px 4px")
+        ).classes("formula").style("padding: 10px 4px 2px")
         if not model.nv:
             note("No joint can move, so there are no equations of motion.")
             return
@@ -167,7 +168,7 @@ class UnderstandPanel(ModePanel):
                 **{name: self._option(name, text) for name, text in SYMBOLS.items()},
             }
         _mark(self.options, (self.matrix, self.symbols), "aria-pressed")
-        self.entries_part = Redrawn(lambda: self._entries(model.nv))
+        self.entries_part = Redrawn(lambda: self._entries(model))
         with ui.element("div").classes("row"):
             _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
             _button("Export C", "memory", lambda: self.page.run(self._export_c()))
@@ -178,25 +179,28 @@ class UnderstandPanel(ModePanel):
         test_id(self.formula, "formula")
         self.names = ui.html("", sanitize=False)
 
-    def _entries(self, size: int) -> None:
-        """One button for each entry, or a field where there are too many."""
-        if size <= MOST_BUTTONS:
-            self._buttons(size)
-            return
-        field = ui.input("Entry", value=self.entry, placeholder="M[1,2]").props("dense outlined")
-        field.on("keydown.enter", lambda: self._ask(field.value or ""))
+    def _entries(self, model: Model) -> None:
+        """One button for each entry, colored by its size; small ones where there are many."""
+        if model.nv <= MOST_COLORED:
+            self._buttons(self._values(model))
+            words = "Color: size of the entry in the pose of the sliders"
+            note(f"{words}, all velocities 1." if self.matrix == "C" else f"{words}.")
+        if model.nv > MOST_BUTTONS:
+            field = ui.input("Entry", value=self.entry, placeholder="M[1,2]")
+            field.props("dense outlined").on("keydown.enter", lambda: self._ask(field.value or ""))
 
-    def _buttons(self, size: int) -> None:
-        columns = [0] if self.matrix == "N" else range(1, size + 1)
-        with ui.element("div").classes("wide"), ui.element("table").classes("entries"):
-            for row in range(1, size + 1):
-                with ui.element("tr"):
-                    for column in columns:
-                        index = f"{row},{column}" if column else f"{row}"
-                        name = f"{self.matrix}[{index}]"
-                        with ui.element("td"):
-                            css, ask = "on" if name == self.entry else "", partial(self._ask, name)
-                            plain_button(index, ask, f"entry-{name}", css, aria_label=name)
+    def _values(self, model: Model) -> np.ndarray:
+        """(nv, nv) or (nv, 1) numbers of the matrix that is chosen."""
+        q = self.session.configuration(model)
+        M, C, N = model.closed_form(q, np.ones(model.nv))
+        return {"M": M, "C": C, "N": N[:, None]}[self.matrix]
+
+    def _buttons(self, values: np.ndarray) -> None:
+        """All in one element: a body of 40 joints has 1600 entries."""
+        table = ui.html(tables.entries(self.matrix, values, self.entry), sanitize=False)
+        pick = "(e) => { const b = e.target.closest('button'); if (b) emit(b.dataset.entry); }"
+        table.on("click", lambda e: self._ask(e.args), js_handler=pick)
+        test_id(table, "entries")
 
     def _option(self, name: str, text: str) -> ui.element:
         return chip(text, False, partial(self._choose_formula, name), f"formula-{name}")

@@ -76,6 +76,14 @@ document.addEventListener("keydown", (event) => {
   say("command", found);
 });
 
+// -- a warning before unsaved work is lost: it could not be written, or the server is gone ---------
+
+addEventListener("beforeunload", (event) => {
+  const state = document.querySelector("[data-testid=saved]")?.innerText ?? "";
+  const offline = window.socket && !window.socket.connected;
+  if (!window.modurob?.leaving && (state.startsWith("Not") || (offline && state.startsWith("Saving")))) event.preventDefault();
+});
+
 // -- browsers send no click if the button moves between press and release: it is sent here ---------------
 
 const STILL = 6; // pixels that the pointer may move meanwhile

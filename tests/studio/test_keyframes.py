@@ -1,0 +1,63 @@
+"""Motion by hand: poses are kept at times, shown, removed, and a run goes through them."""
+
+import numpy as np
+import pytest
+
+from modurob import StateError, examples
+from modurob.studio import keyframes
+from modurob.studio.folder import Folder
+from modurob.studio.keyframes import KeyFrame
+from modurob.studio.project import History, Project, SavedBody
+from modurob.studio.session import Session
+
+
+@pytest.fixture
+def session(tmp_path):
+    made = Session(Folder(tmp_path), "arm", Project(History(SavedBody(examples.snake(3)))))
+    yield made
+    made.saver.flush()
+
+
+def test_a_run_goes_through_the_poses_that_were_kept(session):
+    first, *_, last = session.model().joint_names
+    wanted = [(0.0, 0.0, 0.2), (0.2, 0.3, 0.0), (0.4, -0.1, 0.1)]
+    for time, one, other in (wanted[2], wanted[0], wanted[1]):  # in any order
+        session.set_pose(**{first: one, last: other})
+        session.keep_keyframe(time)
+    assert session.settings.motion == "spline"
+    assert session.settings.points["time"] == (0.0, 0.2, 0.4)
+    session.show_keyframe(0.0)
+    session.edit_settings(duration=0.4, controller="ComputedTorque")
+    run = session.scenario().run().trajectory
+    columns = [run.model.joint_names.index(joint) for joint in (first, last)]
+    for time, *places in wanted:
+        q = run.at([time])[0][0]
+        assert np.allclose(q[columns], places, atol=2e-3)
+
+
+def test_keyframes_are_replaced_removed_and_checked(session):
+    joint = session.model().joint_names[0]
+    session.edit_settings(motion="recorded", duration=1.0)
+    session.keep_keyframe(0.0)
+    session.keep_keyframe(3.0)
+    assert (session.settings.motion, session.settings.duration) == ("recorded", 3.0)
+    session.set_pose(**{joint: 0.4})
+    session.keep_keyframe(3.0)
+    assert session.settings.points[joint] == (0.0, 0.4)
+    session.set_pose(**{joint: 0.1})
+    session.show_keyframe(3.0)
+    assert session.project.pose[joint] == 0.4
+    session.remove_keyframe(0.0)
+    assert session.settings.points["time"] == (3.0,)
+    session.remove_keyframe(3.0)
+    assert session.settings.points == {}
+    for time, message in ((None, "needs a time"), (-1.0, "must be 0 or more, got -1")):
+        with pytest.raises(StateError, match=message):
+            session.keep_keyframe(time)
+
+
+def test_a_joint_that_a_keyframe_does_not_name_is_at_zero_there():
+    points = keyframes.with_frame({}, KeyFrame(1.0, {"a": 0.5}))
+    points = keyframes.with_frame(points, KeyFrame(0.0, {"a": 0.1, "b": 0.2}))
+    assert points == {"time": (0.0, 1.0), "a": (0.1, 0.5), "b": (0.2, 0.0)}
+    assert keyframes.frames(points)[1] == KeyFrame(1.0, {"a": 0.5, "b": 0.0})
