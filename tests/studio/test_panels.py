@@ -439,11 +439,11 @@ def test_keys_open_panels_and_remove_the_chosen_module_under_build_only(on_page)
         assert [name for name, panel in page.panels.items() if panel.root.visible] == ["move"]
         assert (desk["mode-move"].props["aria-selected"], page.player.visible) == ("true", True)
         assert desk["mode-build"].props["aria-selected"] == "false"
-        assert page.stage.props["building"] is False
+        assert page.stage.props["mode"] != "build"
         desk.event(page.stage, "command", "remove")
         assert len(desk.session.organism) == 3
         desk.event(page.stage, "command", "Digit1")
-        assert page.stage.props["building"] is True
+        assert page.stage.props["mode"] == "build"
         assert not page.player.visible
         desk.event(page.stage, "command", "remove")
         await desk.settled()

@@ -200,10 +200,15 @@ class Session:
         self.change(f"remove {name}" if count == 1 else f"remove {count} modules", rest)
 
     def move(
-        self, name: str, parent: str, port: int | str, child_port: int | str | None = None
+        self,
+        name: str,
+        parent: str,
+        port: int | str,
+        child_port: int | str | None = None,
+        turn: int | None = None,
     ) -> None:
         """A module with all beyond it to another port."""
-        self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port))
+        self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port, turn))
 
     def turn(self, name: str) -> None:
         """A module docked in its next way."""
@@ -253,6 +258,21 @@ class Session:
                 raise StateError(f"the position of '{name}' must be a number, got {value!r}")
         self.project.pose.update(joints)
         self.changed("pose")
+
+    def drag(self, body: str, point: list[float], target: list[float]) -> None:
+        """Move the joints so that a point of a body comes as near to a place as they can.
+
+        Args:
+            point: (3,) in the body's frame. [m]
+            target: (3,) in the world. [m]
+        """
+        settings = self.settings.edited(base="fixed") if self.settings.base == "free" else None
+        model = model_of(self.body(), settings or self.settings)
+        found = model.inverse_kinematics(
+            {body: target}, self.configuration(model), points={body: point}, restarts=0
+        )
+        joints = found.q[model.joint_slice_q].tolist()
+        self.set_pose(**dict(zip(model.joint_names, joints, strict=True)))
 
     def reset_pose(self) -> None:
         """All joints at zero."""

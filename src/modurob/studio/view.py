@@ -20,11 +20,15 @@ NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
-    """The organism in three dimensions. Events: dock, pick, remove, command (a key)."""
+    """The organism in three dimensions.
 
-    def set_building(self, on: bool) -> None:
-        """True if free ports are shown and clicks dock."""
-        self._props["building"] = on
+    Events: dock, pick, remove, turn, carry and move of modules; drag of a body, pose of joints;
+    command (a key).
+    """
+
+    def set_mode(self, mode: str) -> None:
+        """The panel that is open: in "build" modules are docked, in "move" joints are posed."""
+        self._props["mode"] = mode
 
 
 class PlanView(Element, component="web/plan.js"):
@@ -77,7 +81,7 @@ class BodyView:
             "set_state",
             {
                 "cast": view_data.scene_data(organism, model),
-                "poses": view_data.poses(model, session.configuration(model)),
+                **self._posed(model),
                 "ports": view_data.ports(organism, model, sites),
                 "fit": fit,
             },
@@ -88,9 +92,32 @@ class BodyView:
         """The same body, its joints elsewhere."""
         session = self.page.session
         if session.organism is not None:
-            model = self._model(session.organism)
-            poses = view_data.poses(model, session.configuration(model))
-            self.stage.run_method("set_poses", poses)
+            posed = self._posed(self._model(session.organism))
+            self.stage.run_method("set_poses", posed["poses"], posed["values"])
+
+    def _posed(self, model: Model) -> dict[str, Any]:
+        """Poses of the bodies, and positions of the joints."""
+        q = self.page.session.configuration(model)
+        values = q[model.joint_slice_q].tolist()
+        return {"poses": view_data.poses(model, q), "values": values}
+
+    def carry(self, name: str, step: int) -> None:
+        """Tell the stage where a module could dock with all beyond it."""
+        organism = self.page.session.body()
+        model, kind = self._model(organism), organism.kind(name)
+        sites = [*edits.moves(organism, name, step)]
+        self.stage.run_method(
+            "set_carry",
+            {
+                "module": name,
+                "names": organism.subtree(name),
+                "sites": view_data.ports(organism, model, sites),
+                "ports": {
+                    label: view_data.port_place(organism, model, name, label)
+                    for label in kind.docks
+                },
+            },
+        )
 
     def _model(self, organism: Organism) -> Model:
         """The model of the settings; on a fixed base if theirs does not fit."""

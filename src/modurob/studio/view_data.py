@@ -73,30 +73,42 @@ def sliders(
 ) -> list[dict[str, Any]]:
     """One for each joint, within its limits. [rad, m; rates as shown]"""
     found = []
-    for k, name in enumerate(model.joint_names):
+    for k, (name, ends) in enumerate(zip(model.joint_names, _limits(model), strict=True)):
         slides = bool(model.prismatic[k])
-        ends = np.array([model.lower[k], model.upper[k]])
-        low, high = np.where(np.isfinite(ends), ends, [-REACH[slides], REACH[slides]]).tolist()
         found.append(
             {
                 "name": name, "module": name.partition(".")[0], "slides": slides,
-                "lower": low, "upper": high, "value": values.get(name, 0.0),
+                "lower": ends[0], "upper": ends[1], "value": values.get(name, 0.0),
                 "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
             }
         )  # fmt: skip
     return found
 
 
+def _limits(model: Model) -> list[list[float]]:
+    """Limits of each joint; where it has none, the ends of its slider. [rad, m]"""
+    reach = np.where(model.prismatic, REACH[True], REACH[False])
+    low = np.where(np.isfinite(model.lower), model.lower, -reach)
+    return np.stack([low, np.where(np.isfinite(model.upper), model.upper, reach)], 1).tolist()
+
+
 def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[str, Any]]:
     """The free ports, fixed to bodies, with what the chosen kind would do there."""
-    result = []
-    for site in found:
-        kind = organism.kind(site.module)
-        as_one = model.is_merged(site.module)
-        body, place = _port(kind, site.port, as_one)
-        index = model.body_index(site.module if as_one else f"{site.module}.{body}")
-        result.append({**site._asdict(), "body": index, "pose": place, "size": kind.size})
-    return result
+    return [
+        {
+            **site._asdict(),
+            **port_place(organism, model, site.module, site.port),
+            "size": organism.kind(site.module).size,
+        }
+        for site in found
+    ]
+
+
+def port_place(organism: Organism, model: Model, module: str, label: int | str) -> dict[str, Any]:
+    """The body that a port is fixed to, and its pose there."""
+    as_one = model.is_merged(module)
+    body, place = _port(organism.kind(module), label, as_one)
+    return {"body": model.body_index(module if as_one else f"{module}.{body}"), "pose": place}
 
 
 def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
@@ -178,6 +190,7 @@ def _joints(organism: Organism, model: Model) -> Iterable[dict[str, Any]]:
     through = (R @ (through - model.body_placement[bodies, :3, 3])[..., None])[..., 0]
     along = (R @ np.where(model.prismatic[:, None], v, w)[..., None])[..., 0]
     points, directions = through.round(DIGITS).tolist(), along.round(DIGITS).tolist()
+    limits = _limits(model)
     for k, joint in enumerate(model.joint_names):
         owner = joint.partition(".")[0]
         size = organism.kind(owner).size if owner in organism else 0.1
@@ -189,4 +202,6 @@ def _joints(organism: Organism, model: Model) -> Iterable[dict[str, Any]]:
             "direction": directions[k],
             "half": BEYOND * size,
             "slides": bool(model.prismatic[k]),
+            "lower": limits[k][0],
+            "upper": limits[k][1],
         }

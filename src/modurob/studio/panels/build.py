@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
+from modurob.studio import edits
 from modurob.studio.guard import LARGEST_BODY, too_large
 from modurob.studio.panels.panel import (
     ModePanel,
@@ -41,8 +42,8 @@ class BuildPanel(ModePanel):
                 self.plan.on("dock", lambda e: page.dock(e.args, self.plan))
                 self.plan.on("pick", lambda e: page.select(e.args["module"]))
                 self.plan.on("remove", lambda e: page.remove(e.args["module"], self.plan))
-                self.plan.on("move", self._move)
-                self.plan.on("turn", self._turn)
+                self.plan.on("move", lambda e: self.move(e.args, self.plan))
+                self.plan.on("turn", lambda e: self.turn(e.args, self.plan))
                 self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
             with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
                 self.module_part = Redrawn(self._module)
@@ -90,16 +91,24 @@ class BuildPanel(ModePanel):
         self.page.turn = None if event.value == AUTO else event.value
         self.page.chosen()
 
-    def _turn(self, event: Any) -> None:
-        """R: turn the module under the cursor, else the next one to dock."""
-        name = event.args["module"] or self.page.selected
+    def turn(self, where: dict[str, Any], view: Any) -> None:
+        """R: turn the module under the cursor, or the next one to dock at a site, or anywhere."""
+        page, site = self.page, where.get("site")
+        name = where["module"] or (None if site else page.selected)
         if name:
-            self.page.act(self.session.turn, name, where=self.plan)
+            page.act(self.session.turn, name, where=view)
             return
-        docks = self.session.kind(self.page.kind).docks
-        now = -1 if self.page.child_port is None else docks.index(self.page.child_port)
-        self.page.child_port = docks[(now + 1) % len(docks)]
-        self.page.chosen()
+        kind, organism = self.session.kind(page.kind), self.session.organism
+        found: list[tuple[Any, Any]] = [(label, page.turn) for label in kind.docks]
+        now: tuple[Any, Any] = (page.child_port, page.turn)
+        if site and organism is not None:
+            parent, port = organism.kind(site[0]), site[1]
+            found = [*edits.ways(parent, port, kind)] or found
+            mine = page.child_port or edits.usual_port(parent, port, kind)
+            now = (mine, edits.usual_turn(parent, port, kind, mine, page.turn))
+        after = found.index(now) + 1 if now in found else 0
+        page.child_port, page.turn = found[after % len(found)]
+        page.chosen()
 
     def _own(self) -> None:
         """A dialog for a datasheet of the user's own."""
@@ -126,9 +135,10 @@ class BuildPanel(ModePanel):
 
     # -- moving modules --------------------------------------------------------------------------
 
-    def _move(self, event: Any) -> None:
-        to = event.args
-        self.page.act(self.session.move, to["name"], to["module"], to["port"], where=self.plan)
+    def move(self, to: dict[str, Any], view: Any) -> None:
+        """A module was dropped on a port."""
+        how = (to.get("child_port"), to.get("turn"))
+        self.page.act(self.session.move, to["name"], to["module"], to["port"], *how, where=view)
 
     def _rebase(self, name: str) -> None:
         self.page.act(self.session.rebase, name, where=self.plan)

@@ -3,14 +3,14 @@ import { THREE } from "nicegui-scene";
 import { color, highlight, on, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
-import { Bodies, matrix } from "modurob-web/solids.js";
+import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
+import { Manipulator, ghost_cast } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
 import { LiveView } from "modurob-web/live.js";
 
 const CLICK = 4; // pixels between press and release that are still a click
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
-const FLIP = new THREE.Matrix4().makeRotationX(Math.PI);
 
 export default {
   template: `
@@ -31,9 +31,10 @@ export default {
         <button class="tool" :class="{ on: follow }" title="Follow the robot during playback (C)" aria-label="Follow the robot during playback" :aria-pressed="follow" data-testid="follow" @click="set_follow()"><span class="material-icons">videocam</span></button>
       </div>
     </div>`,
-  props: { building: Boolean },
+  props: { mode: String },
   data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
-  watch: { building() { this.redraw(); } },
+  computed: { building() { return this.mode === "build"; } },
+  watch: { mode() { this.redraw(); } },
 
   mounted() {
     // Not in data(): Vue's proxies cost time and break three.js.
@@ -58,6 +59,11 @@ export default {
     this.markers();
     S.state = null;
     S.ray = new THREE.Raycaster();
+    S.aimed = (event) => this.aimed(event);
+    S.hands = new Manipulator(S, {
+      emit: (event, detail) => this.$emit(event, detail), changed: () => (S.dirty = true),
+      note: (text) => (this.$refs.way.textContent = text), ghost: (port) => this.show_ghost(port),
+    });
     S.dirty = true;
     S.rendered = 0;
     S.observer = new ResizeObserver(() => this.resize());
@@ -92,6 +98,7 @@ export default {
     cancelAnimationFrame(this.S.frame);
     this.S.observer.disconnect();
     this.S.ends.forEach((end) => end());
+    this.S.hands.dispose();
     this.S.renderer.dispose();
   },
 
@@ -123,6 +130,7 @@ export default {
       S.base.material.color.set(color("accent"));
       S.playback.theme();
       S.live.theme();
+      S.hands.theme();
       this.ground();
       this.redraw();
     },
@@ -164,15 +172,17 @@ export default {
       if (state.cast && (first || state.fit || S.eye.misses(S.bodies.box()))) this.fit(!first);
       S.shown = performance.now();
     },
-    set_poses(poses) {
+    set_poses(poses, values) {
       const { S } = this;
       if (!S.state?.cast) return;
       if (S.playback.active) this.stop_run();
-      S.state.poses = poses;
+      Object.assign(S.state, { poses, values });
       if (S.live.active) return;
       S.bodies.pose(poses.flat());
+      S.hands.answered();
       this.redraw();
     },
+    set_carry(carried) { this.S.hands.set_carry(carried); },
     // A live robot: the scene when it changes, a frame many times a second.
     set_live(scene) {
       const { S } = this;
@@ -196,7 +206,7 @@ export default {
       S.dirty = true;
     },
     set_palette(kind) { this.S.kind = kind; },
-    select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); },
+    select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); this.S.hands.show_rings(); },
     explain(text) {
       const at = this.S.at ?? { x: 40, y: 60 };
       this.bubble = { text, x: Math.min(at.x, this.$el.clientWidth - 300), y: at.y };
@@ -250,6 +260,8 @@ export default {
       }
       S.ports.instanceMatrix.needsUpdate = true;
       if (S.ports.instanceColor) S.ports.instanceColor.needsUpdate = true;
+      S.hands.mode = this.mode;
+      S.hands.show_rings();
       this.draw_axes();
       this.mark_base();
       this.relabel();
@@ -351,9 +363,22 @@ export default {
     pointer(canvas) {
       const { S } = this;
       let down = null, waiting = false;
-      canvas.addEventListener("pointerdown", (e) => (down = [e.clientX, e.clientY]));
+      // before the camera's own: what is dragged on a body moves the body
+      this.$el.addEventListener("pointerdown", (e) => {
+        down = [e.clientX, e.clientY];
+        if (e.target !== canvas || !S.hands.press(e, this.aimed(e))) return;
+        S.eye.controls.enabled = false;
+        canvas.setPointerCapture(e.pointerId);
+      }, true);
+      for (const type of ["pointerup", "pointercancel"]) {
+        this.$el.addEventListener(type, (e) => {
+          S.eye.controls.enabled = true;
+          if (S.hands.release(e)) down = null;
+        }, true);
+      }
       canvas.addEventListener("pointermove", (e) => {
         S.event = e;
+        if (S.hands.drag && S.hands.move(e, this.aimed(e))) return;
         if (waiting || e.buttons) return;
         waiting = true;
         requestAnimationFrame(() => { waiting = false; this.hover(S.event); });
@@ -374,10 +399,16 @@ export default {
         else this.$emit("pick", { module: found.module ?? null });
       });
     },
-    under(e) {
+    // The ray from the eye through the pointer.
+    aimed(e) {
       const { S } = this, r = S.canvas.getBoundingClientRect();
       S.at = { x: e.clientX - r.x + 12, y: e.clientY - r.y + 12 };
       S.ray.setFromCamera(new THREE.Vector2(((e.clientX - r.x) / r.width) * 2 - 1, 1 - ((e.clientY - r.y) / r.height) * 2), S.camera);
+      return S.ray;
+    },
+    under(e) {
+      const { S } = this;
+      this.aimed(e);
       const body = S.bodies.pick(S.ray) ?? (S.live.active ? S.other.pick(S.ray) : null);
       if (S.ports.count) {
         S.ports.computeBoundingSphere();
@@ -394,13 +425,13 @@ export default {
     },
     show_ghost(port) {
       const { S } = this;
-      if (S.ghostPort === port) return;
+      if (S.ghostPort === port && port) return;
       S.ghostPort = port;
       S.ghost.clear();
       S.dirty = true;
       if (!port || !S.kind?.ports[port.child_port]) return;
       S.ghost.tint = port.why ? color("bad") : null;
-      S.ghost.set({ bodies: ["ghost"], modules: [{ name: "ghost", body: 0, size: S.kind.size }], solids: S.kind.solids, joints: [] });
+      S.ghost.set(ghost_cast(S.kind));
       const T = S.bodies.frames[port.body].clone().multiply(matrix(port.pose));
       T.multiply(new THREE.Matrix4().makeRotationZ((port.turn * Math.PI) / 180)).multiply(FLIP);
       T.multiply(matrix(S.kind.ports[port.child_port]).invert());

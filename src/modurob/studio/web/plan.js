@@ -58,10 +58,13 @@ export default {
   mounted() {
     this.observer = new ResizeObserver(() => { this.size = [this.$el.clientWidth || 400, this.$el.clientHeight || 300]; });
     this.observer.observe(this.$el);
-    this.end = on("highlight", ({ module }) => this.$el.classList.toggle("has-lit", Boolean(module)));
+    this.ends = [
+      on("highlight", ({ module }) => this.$el.classList.toggle("has-lit", Boolean(module))),
+      on("carry", ({ event, done }) => this.carried(event, done)),
+    ];
     window.modurob = { ...(window.modurob ?? {}), plan: this };
   },
-  beforeUnmount() { this.observer.disconnect(); this.end(); },
+  beforeUnmount() { this.observer.disconnect(); this.ends.forEach((end) => end()); },
 
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
@@ -184,6 +187,13 @@ export default {
       }
       this.cursor = { x: Math.round(p.x), y: Math.round(p.y) }; // keys go on from here
       this.click(p);
+    },
+    // A kind of the palette is dragged over the plan, or dropped.
+    carried(event, done) {
+      const r = this.$refs.svg.getBoundingClientRect();
+      const inside = event.clientX > r.x && event.clientX < r.right && event.clientY > r.y && event.clientY < r.bottom;
+      if (inside && done) this.click(this.point(event));
+      else this.show(inside ? this.target(this.point(event)) : null);
     },
     click(p) {
       const x = Math.round(p.x), y = Math.round(p.y);

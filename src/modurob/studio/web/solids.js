@@ -1,6 +1,7 @@
 // Bodies made of solids: one instanced mesh for each form and size, moved by poses of bodies.
 import { THREE } from "nicegui-scene";
 
+export const FLIP = new THREE.Matrix4().makeRotationX(Math.PI); // of a port that mates
 const BEVEL = 0.06; // of the shortest edge
 
 // A box with rounded edges: the corners of a finer box pulled onto a smaller one plus a radius.
@@ -156,7 +157,8 @@ export class Bodies {
       mesh.computeBoundingSphere();
       const hit = ray.intersectObject(mesh)[0];
       if (hit && (!nearest || hit.distance < nearest.distance)) {
-        nearest = { distance: hit.distance, module: this.cast.modules[mesh.userData.modules[hit.instanceId]].name };
+        const { modules, bodies } = mesh.userData, k = hit.instanceId;
+        nearest = { distance: hit.distance, point: hit.point, body: bodies[k], module: this.cast.modules[modules[k]].name };
       }
     }
     return nearest;
