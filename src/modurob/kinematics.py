@@ -231,11 +231,15 @@ def _step(
     """Damped steps (N, nv); joints at a limit that a step would push outward are taken out."""
     joints, moved = q[:, model.joint_slice_q], model.joint_slice_v
     usable = np.ones((len(q), model.nv), dtype=bool)
-    damped = damping[:, None, None] * np.eye(model.nv)
+    few = J.shape[1] < model.nv  # (A^T A + d I)^-1 A^T = A^T (A A^T + d I)^-1: solve the smaller
+    damped = damping[:, None, None] * np.eye(min(J.shape[1:]))
     while True:
         A = J * usable[:, None, :]
-        A_T = np.swapaxes(A, -1, -2)
-        step = np.linalg.solve(A_T @ A + damped, A_T @ error[..., None])[..., 0]
+        A_T, e = np.swapaxes(A, -1, -2), error[..., None]
+        if few:
+            step = (A_T @ np.linalg.solve(A @ A_T + damped, e))[..., 0]
+        else:
+            step = np.linalg.solve(A_T @ A + damped, A_T @ e)[..., 0]
         outward = (joints <= model.lower) & (step[:, moved] < 0)
         outward |= (joints >= model.upper) & (step[:, moved] > 0)
         if not outward.any():

@@ -101,19 +101,19 @@ class BodyView:
         values = q[model.joint_slice_q].tolist()
         return {"poses": view_data.poses(model, q), "values": values}
 
-    def carry(self, name: str, step: int) -> None:
+    def carry(self, module: str, step: int) -> None:
         """Tell the stage where a module could dock with all beyond it."""
         organism = self.page.session.body()
-        model, kind = self._model(organism), organism.kind(name)
-        sites = [*edits.moves(organism, name, step)]
+        model, kind = self._model(organism), organism.kind(module)
+        sites = [*edits.moves(organism, module, step)]
         self.stage.run_method(
             "set_carry",
             {
-                "module": name,
-                "names": organism.subtree(name),
+                "module": module,
+                "names": organism.subtree(module),
                 "sites": view_data.ports(organism, model, sites),
                 "ports": {
-                    label: view_data.port_place(organism, model, name, label)
+                    label: view_data.port_place(organism, model, module, label)
                     for label in kind.docks
                 },
             },

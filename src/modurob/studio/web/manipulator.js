@@ -62,6 +62,7 @@ export class Manipulator {
   move(event, ray) {
     const { drag } = this;
     if (!drag) return false;
+    if (drag.kind === "kind") return true; // the palette tells of it
     if (!drag.on && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) <= START) return true;
     if (!drag.on) this.begin(drag, ray);
     if (drag.kind === "body") this.pull_body(drag, ray);
@@ -74,6 +75,7 @@ export class Manipulator {
   // True if something was dragged: the release is no click then.
   release(event) {
     const { drag, S } = this;
+    if (drag?.kind === "kind") return true;
     this.drag = null;
     if (!drag?.on) return false;
     this.finish();
@@ -250,7 +252,7 @@ export class Manipulator {
     if (this.mode !== "build" || S.playback.active) return;
     const inside = event.clientX > r.x && event.clientX < r.right && event.clientY > r.y && event.clientY < r.bottom;
     if (!done && !this.drag) this.drag = { kind: "kind", on: true };
-    if (inside) this.over(event, S.aimed(event));
+    if (inside && this.drag) this.over(event, S.aimed(event));
     else if (this.drag) { this.drag.port = null; this.ghost(null); }
     this.changed();
     if (!done) return;
@@ -284,6 +286,13 @@ export class Manipulator {
     S.ghost.set(ghost_cast(S.kind));
     S.ghost.frames[GHOST].makeTranslation(at.x, at.y, at.z);
     S.ghost.place();
+  }
+
+  // Another body, or other ways to dock: what is carried is where it was.
+  again() {
+    const { drag } = this;
+    if (drag?.kind === "kind" && drag.last) this.over(drag.last, this.S.aimed(drag.last));
+    return Boolean(drag);
   }
 
   // The server tells where a module that is carried could dock, with all beyond it.

@@ -156,6 +156,8 @@ export default {
       S.live.stop();
       this.live = false;
       S.other.clear();
+      const hovered = S.ghostPort;
+      S.ghostPort = null;
       S.ghost.clear();
       this.bubble = this.scale = null;
       this.explain_forces();
@@ -169,6 +171,7 @@ export default {
       }
       this.ground();
       this.redraw();
+      if (!S.hands.again() && hovered) this.hover(S.event); // R: the same port, another way
       if (state.cast && (first || state.fit || S.eye.misses(S.bodies.box()))) this.fit(!first);
       S.shown = performance.now();
     },
