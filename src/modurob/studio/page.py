@@ -100,7 +100,7 @@ class Page:
                     self.tour = Tour(self)
                     self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
-        self.view = BodyView(self, self.stage, self.build_panel.plan)
+        self.view = BodyView(self, self.stage, self.build_panel.plan, self.build_panel.tree)
         self.show(self.mode)
 
     def start(self) -> None:

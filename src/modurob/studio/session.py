@@ -220,6 +220,21 @@ class Session:
             raise DockingError(f"'{name}' is the base already")
         self.change(f"make {name} the base", self.body().rebase(name))
 
+    def rename_module(self, old: str, new: str) -> None:
+        """Another name for a module; poses, locks and velocities of its joints go with it."""
+        organism = self.body().rename({old: new})
+
+        def moved(joints: dict[str, float]) -> dict[str, float]:
+            parts = ((name.partition("."), x) for name, x in joints.items())
+            return {
+                f"{new if owner == old else owner}{dot}{rest}": x for (owner, dot, rest), x in parts
+            }
+
+        self.project.pose = moved(self.project.pose)
+        named = {field: moved(getattr(self.settings, field)) for field in ("locked", "rates")}
+        self.project.settings = self.settings.edited(**named)
+        self.change(f"rename {old} to {new}", organism)
+
     def edit_parameters(self, names: list[str], **parameters: Any) -> None:
         """Other numbers in the datasheets of some modules."""
         whose = names[0] if len(names) == 1 else f"{len(names)} modules"

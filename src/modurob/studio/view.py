@@ -35,6 +35,10 @@ class PlanView(Element, component="web/plan.js"):
     """The organism from above. Events: dock, pick, remove, move, turn, rebase."""
 
 
+class TreeView(Element, component="web/tree.js"):
+    """The modules as a tree. Events: dock, pick, remove, turn, rebase, rename."""
+
+
 class Player(Element, component="web/player.js"):
     """Play, pause, scrub. Time lives in the browser: it says nothing."""
 
@@ -50,8 +54,8 @@ class Sliders(Element, component="web/sliders.js"):
 class BodyView:
     """The body in three dimensions and from above, kept in step."""
 
-    def __init__(self, page: Page, stage: Stage, plan: PlanView) -> None:
-        self.page, self.stage, self.plan = page, stage, plan
+    def __init__(self, page: Page, stage: Stage, plan: PlanView, tree: TreeView) -> None:
+        self.page, self.stage, self.plan, self.tree = page, stage, plan, tree
         self._sent: tuple[Any, ...] = ()
 
     def follow(self, topic: str, fit: bool = False) -> None:
@@ -73,6 +77,7 @@ class BodyView:
         if organism is None:
             self.stage.run_method("set_state", {"cast": None})
             self.plan.run_method("set_plan", NOTHING)
+            self.tree.run_method("set_tree", {"modules": [], "sites": {}, "kind": ""})
             return
         model = self._model(organism)
         kind = session.kind(page.kind)
@@ -87,6 +92,8 @@ class BodyView:
             },
         )
         self.plan.run_method("set_plan", view_data.plan(organism, sites))
+        if self.tree.visible:
+            self.tree.run_method("set_tree", view_data.tree(organism, kind, sites))
 
     def pose(self) -> None:
         """The same body, its joints elsewhere."""
@@ -136,6 +143,7 @@ class BodyView:
         """Mark a module in both."""
         self.stage.run_method("select", name)
         self.plan.run_method("select", name)
+        self.tree.run_method("select", [] if name is None else [name])
 
     def _model_settings(self) -> tuple[Any, ...]:
         """The settings that change what is drawn."""

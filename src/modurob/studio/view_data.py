@@ -16,6 +16,16 @@ from modurob.studio.edits import CACHED, Site, heading
 DIGITS = 6  # micrometers
 REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
 SHOWN = {True: 1000.0, False: 180 / float(np.pi)}  # velocities in mm/s and deg/s
+LABELS = {
+    "superbot_light": "SuperBot, light",
+    "chen_link": "Link, small",
+    "chen_link_large": "Link, large",
+    "chen_revolute": "Revolute joint",
+    "chen_prismatic": "Prismatic joint",
+    "giusti_a": "Arm a, bends",
+    "giusti_b": "Arm b, twists",
+    "giusti_c": "Arm c, slides",
+}  # of kinds whose titles are long
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
@@ -42,6 +52,11 @@ def kind_data(kind: ModuleType) -> dict[str, Any]:
         "ports": {str(label): pose(kind.port_pose(label)) for label in kind.docks},
         "sides": {str(label): heading(kind, label) for label in kind.docks} if kind.grid else {},
     }
+
+
+def label(kind: ModuleType) -> str:
+    """A short name of a kind, for people."""
+    return LABELS.get(kind.name) or kind.title.partition(" (")[0] or kind.name
 
 
 def main_color(kind: ModuleType) -> str:
@@ -143,6 +158,32 @@ def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
         "sites": [site._asdict() for site in found if site.module in shown],
         "hidden": len(organism) - len(cells),
     }
+
+
+def tree(organism: Organism, kind: ModuleType, found: Iterable[Site]) -> dict[str, Any]:
+    """The modules from the base outward, each after its parent, and the free ports of each."""
+    modules: list[dict[str, Any]] = []
+    waiting = [(organism.base, 0)]
+    while waiting:
+        name, depth = waiting.pop()
+        own, held = organism.kind(name), organism.docking(name)
+        row = {"name": name, "depth": depth, "kind": label(own), "symbol": own.symbol}
+        row |= {"color": main_color(own), "base": held is None, "parent": None, "via": ""}
+        if held is not None:
+            row |= {"parent": held.parent, "held": held.port}
+            row["via"] = f"side {held.child_port} to {held.port}"
+        modules.append(row)
+        waiting += [(child, depth + 1) for child in reversed(organism.children(name))]
+    sites: dict[str, list[dict[str, Any]]] = {}
+    for site in found:
+        port = {"label": site.port, "port": f"side {site.port}", "why": site.why}
+        sites.setdefault(site.module, []).append(port)
+    return {"modules": modules, "sites": sites, "kind": label(kind)}
+
+
+def on_grid(organism: Organism) -> bool:
+    """True if the plan shows a module."""
+    return _grid_of(organism) is not None
 
 
 def _grid_of(organism: Organism) -> str | None:

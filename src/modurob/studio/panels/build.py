@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.studio import edits
+from modurob.studio import edits, view_data
 from modurob.studio.guard import LARGEST_BODY, too_large
 from modurob.studio.panels.panel import (
     ModePanel,
     Redrawn,
     button,
+    chip,
+    mark,
     note,
     problem_line,
     test_id,
     title,
 )
 from modurob.studio.studio import read_kind
-from modurob.studio.view import PlanView
+from modurob.studio.view import PlanView, TreeView
 from modurob.studio.view_data import main_color
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 AUTO = "auto"
+VIEWS = {"plan": "Plan", "tree": "Tree"}
 
 
 class BuildPanel(ModePanel):
@@ -37,16 +41,56 @@ class BuildPanel(ModePanel):
         with self.root:
             with ui.element("div").style("padding: 12px 14px 10px").classes("column"):
                 self.palette_part = Redrawn(self._palette)
+            self._views()
             with ui.element("div").classes("plan-box"):
-                self.plan = PlanView()
+                self.plan, self.tree = PlanView(), TreeView()
                 self.plan.on("dock", lambda e: page.dock(e.args, self.plan))
                 self.plan.on("pick", lambda e: page.select(e.args["module"]))
                 self.plan.on("remove", lambda e: page.remove(e.args["module"], self.plan))
                 self.plan.on("move", lambda e: self.move(e.args, self.plan))
                 self.plan.on("turn", lambda e: self.turn(e.args, self.plan))
                 self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
+                self.tree.on("dock", lambda e: page.dock(e.args, None))
+                self.tree.on("pick", lambda e: page.select(*e.args["modules"][-1:] or [None]))
+                self.tree.on("remove", lambda e: page.remove(e.args["module"]))
+                self.tree.on("turn", lambda e: self.turn(e.args, None))
+                self.tree.on("rebase", lambda e: self._rebase(e.args["module"], None))
+                self.tree.on("rename", lambda e: self._rename(**e.args))
             with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
                 self.module_part = Redrawn(self._module)
+        self.show_view()
+
+    # -- plan or tree ----------------------------------------------------------------------------
+
+    def _views(self) -> None:
+        self.view: str | None = None  # that the user chose
+        self.views: dict[str, ui.element] = {}
+        with ui.element("div").classes("row views").props('role=tablist aria-label="Views"'):
+            for name, text in VIEWS.items():
+                show = partial(self._choose_view, name)
+                props = {"role": "tab", "aria_controls": "panel"}
+                self.views[name] = chip(text, False, show, f"view-{name}", **props)
+
+    def _choose_view(self, name: str) -> None:
+        self.view = name
+        self.show_view()
+
+    def show_view(self) -> None:
+        """The plan, or the tree if it was chosen or no module is on a grid."""
+        organism = self.session.organism
+        flat = organism is None or view_data.on_grid(organism)
+        shown = self.view or ("plan" if flat else "tree")
+        if shown == "tree" != self.tree.visible and self.page.ready:
+            self.tree.set_visibility(True)
+            self.page.view.body()
+        self.plan.set_visibility(shown == "plan")
+        self.tree.set_visibility(shown == "tree")
+        mark(self.views, (shown,), "aria-selected")
+
+    def _rename(self, module: str, name: str) -> None:
+        self.page.act(self.session.rename_module, module, name)
+        if self.session.organism is not None and name in self.session.organism:
+            self.page.select(name)
 
     # -- the palette -----------------------------------------------------------------------------
 
@@ -65,7 +109,7 @@ class BuildPanel(ModePanel):
                 with test_id(choice, f"kind-{name}"):
                     swatch = ui.label(kind.symbol).classes("swatch")
                     swatch.style(f"background: {main_color(kind)}")
-                    ui.label(name)
+                    ui.label(view_data.label(kind))
         kind = self.session.kind(page.kind)
         with ui.element("div").classes("row").style("margin-top: 8px"):
             ports = {AUTO: "usual side", **{label: f"side {label}" for label in kind.docks}}
@@ -140,8 +184,8 @@ class BuildPanel(ModePanel):
         how = (to.get("child_port"), to.get("turn"))
         self.page.act(self.session.move, to["name"], to["module"], to["port"], *how, where=view)
 
-    def _rebase(self, name: str) -> None:
-        self.page.act(self.session.rebase, name, where=self.plan)
+    def _rebase(self, name: str, view: Any = ...) -> None:
+        self.page.act(self.session.rebase, name, where=self.plan if view is ... else view)
 
     # -- the chosen module -----------------------------------------------------------------------
 
@@ -174,6 +218,8 @@ class BuildPanel(ModePanel):
             self.palette_part.refresh()
         if topic in ("body", "selected"):
             self.module_part.refresh()
+        if topic == "body":
+            self.show_view()
 
 
 def uploader(use: Any, problem: ui.label, what: str) -> ui.upload:

@@ -76,6 +76,19 @@ document.addEventListener("keydown", (event) => {
   say("command", found);
 });
 
+// -- lists of tabs answer arrow keys -----------------------------------------------------------------------
+
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+  const tab = event.target.closest?.("[role=tab]"), list = tab?.closest("[role=tablist]");
+  if (!list || step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  const tabs = [...list.querySelectorAll("[role=tab]")], at = tabs.indexOf(tab) + step, last = tabs.length - 1;
+  const next = tabs[Number.isFinite(at) ? (at + tabs.length) % tabs.length : at < 0 ? 0 : last];
+  next.focus();
+  next.click();
+  event.preventDefault();
+});
+
 // -- browsers send no click if the button moves between press and release: it is sent here ---------------
 
 const STILL = 6; // pixels that the pointer may move meanwhile
