@@ -1,4 +1,4 @@
-"""Direct manipulation, in the browser: bodies are dragged, joints turned, modules carried to ports."""
+"""Direct manipulation, in the browser: drag bodies, turn joints, carry modules to ports."""
 
 import numpy as np
 

@@ -171,7 +171,12 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     assert fallen < -15  # g t^2 / 2 = 19.6 m
     aim = "window.modurob.stage.eye.controls.target.z"
     assert abs(tab.page.evaluate(aim) - fallen) < 1
-    tab.click("follow")
+    tab.click("follow")  # the center of mass
+    tab.wait("!window.modurob.stage.eye.flight")
+    tab.find("scrub").fill("500")
+    tab.wait("window.modurob.clock.t === 1")
+    assert abs(tab.page.evaluate(aim) - body_place(tab, "m0")[2]) < 1
+    tab.click("follow")  # it stays
     tab.wait("!window.modurob.stage.eye.flight")
     still = tab.page.evaluate(aim)
     tab.find("scrub").fill("0")

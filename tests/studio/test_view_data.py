@@ -53,6 +53,7 @@ def test_modules_and_joints_of_a_pair_of_cubes():
     ]
     (joint,) = found["joints"]
     assert joint.pop("half") == pytest.approx(0.075)
+    assert [joint.pop("lower"), joint.pop("upper")] == pytest.approx([-np.pi / 2, np.pi / 2])
     assert joint == {
         "name": "m1.hinge", "module": "m1", "body": 1, "point": [0, 0, 0],
         "direction": [1, 0, 0], "slides": False,

@@ -7,9 +7,12 @@ import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
 import { Manipulator, ghost_cast } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
+import { Guides } from "modurob-web/guides.js";
 import { LiveView } from "modurob-web/live.js";
 
 const CLICK = 4; // pixels between press and release that are still a click
+// What the camera does during playback.
+const FOLLOW = { base: "The camera follows the base", mass: "The camera follows the center of mass", free: "The camera stays" };
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
 
 export default {
@@ -20,6 +23,8 @@ export default {
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
+      <div class="stage-arrows" ref="arrows"></div>
+      <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
       <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
@@ -28,11 +33,11 @@ export default {
         <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="from_above()"><span class="material-icons">vertical_align_bottom</span></button>
         <button class="tool" :class="{ on: names }" title="Names of modules (N)" aria-label="Names of modules" :aria-pressed="names" @click="names = !names; relabel()"><span class="material-icons">label</span></button>
         <button class="tool" :class="{ on: axes }" title="Joint axes (A)" aria-label="Joint axes" :aria-pressed="axes" @click="axes = !axes; redraw()"><span class="material-icons">sync_alt</span></button>
-        <button class="tool" :class="{ on: follow }" title="Follow the robot during playback (C)" aria-label="Follow the robot during playback" :aria-pressed="follow" data-testid="follow" @click="set_follow()"><span class="material-icons">videocam</span></button>
+        <button class="tool" :class="{ on: follow !== 'free' }" :title="FOLLOW[follow] + ' (C changes it)'" :aria-label="FOLLOW[follow]" data-testid="follow" @click="set_follow()"><span class="material-icons">{{ { base: 'videocam', mass: 'adjust', free: 'videocam_off' }[follow] }}</span></button>
       </div>
     </div>`,
   props: { mode: String },
-  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
+  data: () => ({ bubble: null, names: false, axes: false, follow: "base", FOLLOW, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
   computed: { building() { return this.mode === "build"; } },
   watch: { mode() { this.redraw(); } },
 
@@ -78,6 +83,7 @@ export default {
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
       on("aids", (aids) => { S.playback.aids(aids); this.explain_forces(); S.dirty = true; }),
     ];
+    S.guides = new Guides(this.$refs.bar, this.$refs.arrows, (place) => this.visit(place));
     this.theme();
     this.pointer(canvas);
     const loop = () => {
@@ -88,6 +94,8 @@ export default {
       S.dirty = false;
       S.renderer.render(S.scene, S.camera);
       this.place_labels();
+      S.guides.measure(S.camera, S.eye.controls.target, this.$el.clientHeight);
+      S.guides.point(S.camera, S.playback.active ? S.playback.pieces() : [], this.$el.clientWidth, this.$el.clientHeight, S.eye.controls.target);
       S.rendered = performance.now();
     };
     loop();
@@ -341,18 +349,26 @@ export default {
     seen() {
       const { playback, bodies, live, other } = this.S;
       if (!playback.active) return live.active ? bodies.box().union(other.box()) : bodies.box();
-      return this.follow ? playback.near() : playback.whole;
+      return this.follow === "free" ? playback.whole : playback.near(this.follow);
     },
     // During playback the eye moves along with the base, and steps back from pieces that come off.
     go_along() {
       const { eye, playback } = this.S;
-      if (!this.follow) return;
-      const way = playback.travel(), far = way.length();
+      if (this.follow === "free") return;
+      const way = playback.travel(this.follow), far = way.length();
       eye.along(way, (point) => playback.reach(point));
-      this.$refs.way.textContent = far > 0.005 ? `base ${far.toFixed(2)} m from where it was` : "";
+      this.S.scenery.follow(eye.controls.target);
+      this.$refs.way.textContent = far > 0.005 ? `${this.follow === "mass" ? "center of mass" : "base"} ${far.toFixed(2)} m from where it was` : "";
+    },
+    // To a piece that is out of sight; the camera stays there.
+    visit(place) {
+      const { eye, playback } = this.S, size = new THREE.Vector3().setScalar(2 * playback.size);
+      if (this.follow !== "free") { this.follow = "free"; eye.along(); this.$refs.way.textContent = ""; }
+      eye.fit(new THREE.Box3(place.clone().sub(size), place.clone().add(size)));
+      this.S.scenery.follow(place);
     },
     set_follow() {
-      this.follow = !this.follow;
+      this.follow = { base: "mass", mass: "free", free: "base" }[this.follow];
       this.S.eye.along();
       this.$refs.way.textContent = "";
       if (!this.S.playback.active) return;
