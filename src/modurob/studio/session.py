@@ -26,7 +26,7 @@ from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import TIME, RunRecord, RunSettings
-from modurob.studio import edits, exports, project
+from modurob.studio import edits, exports, project, subtrees
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.live_session import Live
 from modurob.studio.project import History, Project
@@ -192,12 +192,30 @@ class Session:
         self.change(f"dock {name}" if parent else f"place {name}", organism)
         return name
 
-    def remove(self, name: str) -> None:
-        """A module and all beyond it."""
+    def remove(self, *names: str) -> None:
+        """Modules and all beyond them."""
         organism = self.body()
-        count = len(organism.subtree(name))
-        rest = edits.remove(organism, name)
-        self.change(f"remove {name}" if count == 1 else f"remove {count} modules", rest)
+        rest = subtrees.without(organism, names)
+        count = len(organism) - (0 if rest is None else len(rest))
+        self.change(f"remove {names[0]}" if count == 1 else f"remove {count} modules", rest)
+
+    def paste(self, clip: subtrees.Clip, parent: str) -> str:
+        """A copy docked to a module; returns the name of its first module."""
+        organism, name = subtrees.pasted(self.body(), clip, parent)
+        self.change(f"paste {name}", organism)
+        return name
+
+    def repeat(self, module: str) -> str:
+        """A module with all beyond it once more, at its own end; returns its name there."""
+        organism, name = subtrees.repeated(self.body(), module)
+        self.change(f"repeat {module}", organism)
+        return name
+
+    def mirror(self, module: str) -> str:
+        """A module with all beyond it, mirrored; returns its name there."""
+        organism, name = subtrees.mirrored(self.body(), module)
+        self.change(f"mirror {module}", organism)
+        return name
 
     def move(
         self,

@@ -139,11 +139,11 @@ class BodyView:
         self.stage.run_method("set_palette", kind)
         self.plan.run_method("set_palette", kind)
 
-    def select(self, name: str | None) -> None:
-        """Mark a module in both."""
-        self.stage.run_method("select", name)
+    def select(self, name: str | None, chosen: list[str]) -> None:
+        """Mark the chosen module, and all that are chosen."""
+        self.stage.run_method("select", name, chosen)
         self.plan.run_method("select", name)
-        self.tree.run_method("select", [] if name is None else [name])
+        self.tree.run_method("select", chosen)
 
     def _model_settings(self) -> tuple[Any, ...]:
         """The settings that change what is drawn."""

@@ -32,8 +32,8 @@ from modurob.studio import signals, view_data
 
 WEB = Path(__file__).parent / "web"
 STAGE = (
-    "bus", "clock", "contact", "eye", "guides", "live", "manipulator", "organism", "playback",
-    "scenery", "solids",
+    "bus", "clock", "contact", "eye", "guides", "live", "manipulator", "measure",
+    "organism", "playback", "scenery", "solids",
 )  # fmt: skip
 RUN = ("player", "plots")  # besides, for what moves
 FRAMES_PER_S = 30.0

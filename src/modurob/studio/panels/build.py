@@ -51,7 +51,7 @@ class BuildPanel(ModePanel):
                 self.plan.on("turn", lambda e: self.turn(e.args, self.plan))
                 self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
                 self.tree.on("dock", lambda e: page.dock(e.args, None))
-                self.tree.on("pick", lambda e: page.select(*e.args["modules"][-1:] or [None]))
+                self.tree.on("pick", lambda e: page.pick(**e.args))
                 self.tree.on("remove", lambda e: page.remove(e.args["module"]))
                 self.tree.on("turn", lambda e: self.turn(e.args, None))
                 self.tree.on("rebase", lambda e: self._rebase(e.args["module"], None))
@@ -201,7 +201,9 @@ class BuildPanel(ModePanel):
         kind, held = organism.kind(name), organism.docking(name)
         with ui.element("div").classes("rowbar"):
             title(f"{name} · {kind.title or kind.name}")
-        words = f"{kind.mass:g} kg, {kind.size:g} m"
+        chosen = len(self.page.chosen_modules)
+        words = f"{chosen} modules chosen; the last: " if chosen > 1 else ""
+        words += f"{kind.mass:g} kg, {kind.size:g} m"
         if held is not None:
             words += f"; side {held.child_port} to side {held.port} of {held.parent}"
         note(words + ("; the base" if name == organism.base else ""))
@@ -212,6 +214,15 @@ class BuildPanel(ModePanel):
             turn.set_enabled(name != organism.base)
             remove = button("Remove", lambda: self.page.remove(name), "remove-module", color=None)
             remove.classes("danger")
+        with ui.element("div").classes("row").style("margin-top: 6px"):
+            for text, action, keys in (
+                ("Copy", self.page.copy, "Ctrl+C"),
+                ("Paste here", self.page.paste, "Ctrl+V"),
+                ("Repeat", self.page.repeat, "Ctrl+D"),
+                ("Mirror", self.page.mirror, "Ctrl+M"),
+            ):
+                made = button(text, action, f"module-{text.split(' ')[0].lower()}")
+                made._props["title"] = f"With all beyond it ({keys})"
 
     def refresh(self, topic: str) -> None:
         if topic in ("kinds",):

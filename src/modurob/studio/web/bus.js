@@ -44,6 +44,7 @@ document.addEventListener("focusin", (event) => names(event.target) && hovered(e
 
 // -- keys of the page: what a key means is decided here, where it is known what has the focus ---------
 
+const COPYING = { c: "copy", v: "paste", d: "repeat", m: "mirror" }; // with Ctrl, while no text is marked
 const FIELDS = ["INPUT", "SELECT", "TEXTAREA"];
 let left = null; // a dialog that was left by Escape: it closes when the server has answered
 
@@ -61,6 +62,7 @@ function command(event) {
   if (FIELDS.includes(document.activeElement?.tagName)) return null;
   if (control && key === "z") return event.shiftKey ? "redo" : "undo";
   if (control && key === "y") return "redo";
+  if (control && COPYING[key] && !getSelection().toString()) return COPYING[key];
   return key === "Delete" ? "remove" : null;
 }
 

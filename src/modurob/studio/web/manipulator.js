@@ -14,9 +14,10 @@ const GHOST = 0; // the only body of the ghost of a kind
 const V = () => new THREE.Vector3();
 
 export class Manipulator {
-  // `emit(event, detail)` tells the server; `changed()` asks for another frame; `note(text)` shows a line.
-  constructor(stage, { emit, changed, note, ghost }) {
-    Object.assign(this, { S: stage, emit, changed, note, ghost, drag: null, mode: "", waiting: null, asked: 0 });
+  // `emit(event, detail)` tells the server; `changed()` asks for another frame; `note(text)` shows a line;
+  // `ghost(port)` shows what would dock at a port; `box` is an element for a rectangle.
+  constructor(stage, { emit, changed, note, ghost, box }) {
+    Object.assign(this, { S: stage, emit, changed, note, ghost, box, drag: null, mode: "", waiting: null, asked: 0 });
     this.rings = new THREE.Group();
     this.plane = new THREE.Plane();
     this.pull = new THREE.Line(new THREE.BufferGeometry().setFromPoints([V(), V()]), new THREE.LineBasicMaterial({ depthTest: false, transparent: true }));
@@ -48,6 +49,10 @@ export class Manipulator {
     this.drag = null;
     if (event.button !== 0 || event.altKey || S.playback.active || S.live.active || !S.bodies.cast) return false;
     const from = { x: event.clientX, y: event.clientY, pointer: event.pointerId };
+    if (event.shiftKey && ["build", "move"].includes(this.mode)) {
+      this.drag = { ...from, kind: "box" };
+      return true;
+    }
     const ring = this.mode === "move" ? ray.intersectObjects(this.rings.children)[0] : null;
     if (ring) this.drag = { ...from, kind: "joint", joint: ring.object.userData.joint };
     else {
@@ -67,6 +72,7 @@ export class Manipulator {
     if (!drag.on) this.begin(drag, ray);
     if (drag.kind === "body") this.pull_body(drag, ray);
     else if (drag.kind === "joint") this.turn_joint(drag, ray, event);
+    else if (drag.kind === "box") this.frame(drag, event);
     else this.over(event, ray);
     this.changed();
     return true;
@@ -83,11 +89,32 @@ export class Manipulator {
       const { module, port, child_port, turn } = drag.port;
       this.emit("move", { name: drag.module, module, port, child_port, turn });
     }
+    if (drag.kind === "box") this.emit("pick", { modules: this.inside(drag, event) });
     S.clicked = performance.now();
     return true;
   }
 
+  // -- modules within a rectangle -----------------------------------------------------------------
+  frame(drag, event) {
+    const r = this.S.canvas.getBoundingClientRect(), { style } = this.box;
+    style.display = "block";
+    style.left = `${Math.min(drag.x, event.clientX) - r.x}px`;
+    style.top = `${Math.min(drag.y, event.clientY) - r.y}px`;
+    style.width = `${Math.abs(event.clientX - drag.x)}px`;
+    style.height = `${Math.abs(event.clientY - drag.y)}px`;
+  }
+
+  inside(drag, event) {
+    const { S } = this, r = S.canvas.getBoundingClientRect(), p = V();
+    const between = (x, a, b) => x >= Math.min(a, b) && x <= Math.max(a, b);
+    return S.bodies.cast.modules.map((m) => m.name).filter((name) => {
+      S.bodies.center(name, p).project(S.camera);
+      return between(r.x + ((p.x + 1) * r.width) / 2, drag.x, event.clientX) && between(r.y + ((1 - p.y) * r.height) / 2, drag.y, event.clientY);
+    });
+  }
+
   finish() {
+    this.box.style.display = "none";
     this.S.other.clear();
     this.ghost(null);
     this.pull.visible = false;
@@ -106,6 +133,7 @@ export class Manipulator {
   begin(drag, ray) {
     const { S } = this;
     drag.on = true;
+    if (drag.kind === "box") return;
     if (drag.kind === "module") {
       this.emit("carry", { module: drag.module, step: 0 });
       return;

@@ -7,6 +7,7 @@ import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
 import { Manipulator, ghost_cast } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
+import { Measures } from "modurob-web/measure.js";
 import { Guides } from "modurob-web/guides.js";
 import { LiveView } from "modurob-web/live.js";
 
@@ -23,6 +24,8 @@ export default {
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
+      <div class="stage-box-select" ref="box"></div>
+      <div class="stage-labels" ref="measures" data-testid="measures" aria-live="off"></div>
       <div class="stage-arrows" ref="arrows"></div>
       <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
@@ -67,7 +70,7 @@ export default {
     S.aimed = (event) => this.aimed(event);
     S.hands = new Manipulator(S, {
       emit: (event, detail) => this.$emit(event, detail), changed: () => (S.dirty = true),
-      note: (text) => (this.$refs.way.textContent = text), ghost: (port) => this.show_ghost(port),
+      note: (text) => (this.$refs.way.textContent = text), ghost: (port) => this.show_ghost(port), box: this.$refs.box,
     });
     S.dirty = true;
     S.rendered = 0;
@@ -83,6 +86,7 @@ export default {
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
       on("aids", (aids) => { S.playback.aids(aids); this.explain_forces(); S.dirty = true; }),
     ];
+    S.measures = new Measures(S.scene, this.$refs.measures);
     S.guides = new Guides(this.$refs.bar, this.$refs.arrows, (place) => this.visit(place));
     this.theme();
     this.pointer(canvas);
@@ -92,6 +96,7 @@ export default {
       if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
       if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
       S.dirty = false;
+      S.measures.draw(S.bodies, S.camera, this.$el.clientWidth, this.$el.clientHeight);
       S.renderer.render(S.scene, S.camera);
       this.place_labels();
       S.guides.measure(S.camera, S.eye.controls.target, this.$el.clientHeight);
@@ -217,7 +222,14 @@ export default {
       S.dirty = true;
     },
     set_palette(kind) { this.S.kind = kind; },
-    select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); this.S.hands.show_rings(); },
+    // The chosen module, and all that are chosen.
+    select(name, names) {
+      const { S } = this;
+      Object.assign(S, { selected: name, chosen: new Set(names) });
+      S.measures.set(names);
+      this.lit(null, null);
+      S.hands.show_rings();
+    },
     explain(text) {
       const at = this.S.at ?? { x: 40, y: 60 };
       this.bubble = { text, x: Math.min(at.x, this.$el.clientWidth - 300), y: at.y };
@@ -302,7 +314,8 @@ export default {
       if (!S.bodies.cast) return;
       S.joint = joint;
       const owner = this.aim()?.module;
-      S.bodies.light(module ?? owner ?? S.selected, color("highlight"));
+      const lit = module ?? owner ?? S.selected;
+      S.bodies.light(S.chosen?.size > 1 ? new Set([lit, ...S.chosen]) : new Set([lit]), color("highlight"));
       S.over = module;
       this.relabel();
       S.dirty = true;
@@ -326,10 +339,10 @@ export default {
       S.labels.replaceChildren();
       S.tags = [];
       for (const module of S.bodies.cast?.modules ?? []) {
-        const wanted = this.names || module.base || module.name === S.selected || module.name === S.over;
+        const wanted = this.names || module.base || S.chosen?.has(module.name) || module.name === S.over;
         if (!wanted || (S.playback.active && !this.names && module.name !== S.over)) continue;
         const tag = document.createElement("div");
-        tag.className = "tag" + (module.base ? " tag-base" : "") + (module.name === S.selected ? " tag-selected" : "");
+        tag.className = "tag" + (module.base ? " tag-base" : "") + (S.chosen?.has(module.name) ? " tag-selected" : "");
         tag.textContent = module.base ? `${module.name} · base` : module.name;
         S.labels.append(tag);
         S.tags.push([tag, module.name]);
@@ -413,9 +426,9 @@ export default {
         if (e.button !== 0 || !down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
         const found = this.under(e);
         S.clicked = performance.now();
-        if (found.port) this.$emit("dock", { module: found.port.module, port: found.port.port });
+        if (found.port && !e.shiftKey) this.$emit("dock", { module: found.port.module, port: found.port.port });
         else if (this.building && !S.state?.cast) this.$emit("dock", { module: null, port: null });
-        else this.$emit("pick", { module: found.module ?? null });
+        else this.$emit("pick", { modules: found.module ? [found.module] : [], more: e.shiftKey || e.ctrlKey || e.metaKey });
       });
     },
     // The ray from the eye through the pointer.

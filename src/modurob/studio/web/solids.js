@@ -63,7 +63,7 @@ export class Bodies {
     this.meshes = [];
     this.frames = [];
     this.cast = null;
-    this.lit = { name: null, color: null };
+    this.lit = { names: new Set(), color: null };
     this.scale = null;
     // kept for good: a material made anew costs the time to compile its shader
     this.material = new THREE.MeshStandardMaterial({
@@ -123,9 +123,9 @@ export class Bodies {
     }
   }
 
-  // Tint one module; null lets all be as they were.
-  light(name, color) {
-    this.lit = { name, color };
+  // Tint modules of a set of names.
+  light(names, color) {
+    this.lit = { names, color };
     this.paint();
   }
 
@@ -137,14 +137,14 @@ export class Bodies {
 
   paint() {
     if (!this.cast) return;
-    const { lit, scale } = this, chosen = this.cast.modules.findIndex((m) => m.name === lit.name);
+    const { lit, scale } = this, chosen = this.cast.modules.map((m) => lit.names.has(m.name));
     for (const mesh of this.meshes) {
       const { modules, colors } = mesh.userData;
       for (let i = 0; i < modules.length; i++) {
         const level = scale?.levels.get(this.cast.modules[modules[i]].name);
         if (level === undefined) C.set(colors[i]);
         else C.set(scale.low).lerp(END.set(scale.high), level);
-        if (modules[i] === chosen) C.lerp(END.set(lit.color), level === undefined ? 0.6 : 0.25);
+        if (chosen[modules[i]]) C.lerp(END.set(lit.color), level === undefined ? 0.6 : 0.25);
         mesh.setColorAt(i, C);
       }
       mesh.instanceColor.needsUpdate = true;

@@ -68,10 +68,8 @@ export default {
     // -- doing -------------------------------------------------------------------------------------
     click(row, event) {
       if (row.port) return this.dock(row);
-      const more = event.ctrlKey || event.metaKey || event.shiftKey, names = more ? new Set(this.chosen) : new Set();
-      if (!more || !names.delete(row.name)) names.add(row.name);
       this.to(row.key);
-      this.$emit("pick", { modules: [...names] });
+      this.$emit("pick", { modules: [row.name], more: event.ctrlKey || event.metaKey || event.shiftKey });
     },
     dock(row) {
       this.wanted = row;
