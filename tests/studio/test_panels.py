@@ -612,7 +612,8 @@ def test_the_chosen_module_is_described_and_the_base_cannot_be_turned(on_page):
         assert "Chosen module" in desk.texts(part)
         page.select("m0")
         assert desk.texts(part)[1].endswith("; the base")
-        assert enabled() == {"Make it the base": False, "Turn": False, "Remove": True}
+        copying = {"Copy": True, "Paste here": True, "Repeat": False, "Mirror": False}
+        assert enabled() == {"Make it the base": False, "Turn": False, "Remove": True, **copying}
         page.select("m1")
         held = desk.session.organism.docking("m1")
         assert f"side {held.child_port} to side {held.port} of m0" in desk.texts(part)[1]

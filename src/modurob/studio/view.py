@@ -142,7 +142,7 @@ class BodyView:
     def select(self, name: str | None, chosen: list[str]) -> None:
         """Mark the chosen module, and all that are chosen."""
         self.stage.run_method("select", name, chosen)
-        self.plan.run_method("select", name)
+        self.plan.run_method("select", name, chosen)
         self.tree.run_method("select", chosen)
 
     def _model_settings(self) -> tuple[Any, ...]:

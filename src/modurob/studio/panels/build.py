@@ -194,8 +194,9 @@ class BuildPanel(ModePanel):
         if organism is None or name is None or name not in organism:
             title("Chosen module")
             note(
-                "Click a module to choose it. Click near a side, or a free cell beside it, to "
-                "dock a new one; drag a module to move it with all beyond it."
+                "Click a module to choose it, with Shift several. Click near a side, or drag a "
+                "kind from above onto a port, to dock a new one; drag a module to move it with "
+                "all beyond it."
             )
             return
         kind, held = organism.kind(name), organism.docking(name)
@@ -223,6 +224,7 @@ class BuildPanel(ModePanel):
             ):
                 made = button(text, action, f"module-{text.split(' ')[0].lower()}")
                 made._props["title"] = f"With all beyond it ({keys})"
+                made.set_enabled(text in ("Copy", "Paste here") or name != organism.base)
 
     def refresh(self, topic: str) -> None:
         if topic in ("kinds",):

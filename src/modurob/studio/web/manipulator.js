@@ -9,6 +9,7 @@ const ANSWER = 500; // milliseconds after which an answer of the server is no lo
 const EDGE_ON = 0.2; // cosine between sight and a joint's axis below which a ring is seen from its edge
 const AT_LIMIT = 1e-6; // [rad, m]
 const RING = 0.9; // radius of a ring, over half the length of the axis
+const SMALLEST = 34; // pixels of the radius of a ring
 const GHOST = 0; // the only body of the ghost of a kind
 
 const V = () => new THREE.Vector3();
@@ -54,8 +55,10 @@ export class Manipulator {
       return true;
     }
     const ring = this.mode === "move" ? ray.intersectObjects(this.rings.children)[0] : null;
-    if (ring) this.drag = { ...from, kind: "joint", joint: ring.object.userData.joint };
-    else {
+    if (ring) {
+      const { joint } = ring.object.userData, axis = this.axis(joint);
+      this.drag = { ...from, ...axis, kind: "joint", joint, angle: this.angle(axis, ray), along: this.along(axis, ray) };
+    } else {
       const found = S.bodies.pick(ray);
       if (!found || S.bodies.cast.modules.find((m) => m.name === found.module).base) return false;
       if (this.mode === "move") this.drag = { ...from, kind: "body", body: found.body, grip: found.point };
@@ -69,7 +72,7 @@ export class Manipulator {
     if (!drag) return false;
     if (drag.kind === "kind") return true; // the palette tells of it
     if (!drag.on && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) <= START) return true;
-    if (!drag.on) this.begin(drag, ray);
+    if (!drag.on) this.begin(drag);
     if (drag.kind === "body") this.pull_body(drag, ray);
     else if (drag.kind === "joint") this.turn_joint(drag, ray, event);
     else if (drag.kind === "box") this.frame(drag, event);
@@ -130,7 +133,7 @@ export class Manipulator {
     if (drag?.values) this.send("pose", drag.values);
   }
 
-  begin(drag, ray) {
+  begin(drag) {
     const { S } = this;
     drag.on = true;
     if (drag.kind === "box") return;
@@ -144,12 +147,7 @@ export class Manipulator {
     if (drag.kind === "body") {
       drag.point = drag.grip.clone().applyMatrix4(S.bodies.frames[drag.body].clone().invert());
       this.plane.setFromNormalAndCoplanarPoint(S.camera.getWorldDirection(V()), drag.grip);
-    } else {
-      Object.assign(drag, this.axis(drag.joint));
-      drag.start = drag.values[drag.joint.name];
-      drag.angle = this.angle(drag, ray);
-      drag.along = this.along(drag, ray);
-    }
+    } else drag.start = drag.values[drag.joint.name];
   }
 
   // -- a body is pulled: inverse kinematics on the server ----------------------------------------------
@@ -186,18 +184,16 @@ export class Manipulator {
     this.asked = 0;
     this.waiting = null;
     if (waiting) this.send(...waiting);
-    this.place_rings();
     this.show_pull();
   }
 
   // -- a joint is turned by its ring -----------------------------------------------------------------
   axis(joint) {
-    const frame = this.S.bodies.frames[joint.body];
-    return {
-      center: new THREE.Vector3(...joint.point).applyMatrix4(frame),
-      direction: new THREE.Vector3(...joint.direction).transformDirection(frame),
-      radius: RING * joint.half,
-    };
+    const { camera, canvas, bodies } = this.S, frame = bodies.frames[joint.body];
+    const center = new THREE.Vector3(...joint.point).applyMatrix4(frame);
+    const pixel = (2 * camera.position.distanceTo(center) * Math.tan(THREE.MathUtils.degToRad(camera.fov / 2))) / canvas.clientHeight;
+    const direction = new THREE.Vector3(...joint.direction).transformDirection(frame);
+    return { center, direction, radius: Math.max(RING * joint.half, SMALLEST * pixel) };
   }
 
   // Angle of the pointer about the axis; null if the ring is seen from its edge.
@@ -259,9 +255,10 @@ export class Manipulator {
       grip.userData.joint = joint;
       this.rings.add(grip);
     }
-    this.place_rings();
+    this.changed();
   }
 
+  // Before each frame: rings are never too small to grip.
   place_rings() {
     for (const grip of this.rings.children) {
       const { center, direction, radius } = this.axis(grip.userData.joint);
@@ -270,7 +267,6 @@ export class Manipulator {
       grip.scale.setScalar(radius);
       grip.updateMatrixWorld();
     }
-    this.changed();
   }
 
   // -- modules are carried to a port ------------------------------------------------------------------

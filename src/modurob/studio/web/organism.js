@@ -24,6 +24,7 @@ export default {
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
+      <button v-if="played && mode === 'move'" type="button" class="chip back" data-testid="back-to-pose" @click="stop_run()">Back to the pose at the start</button>
       <div class="stage-box-select" ref="box"></div>
       <div class="stage-labels" ref="measures" data-testid="measures" aria-live="off"></div>
       <div class="stage-arrows" ref="arrows"></div>
@@ -40,7 +41,7 @@ export default {
       </div>
     </div>`,
   props: { mode: String },
-  data: () => ({ bubble: null, names: false, axes: false, follow: "base", FOLLOW, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
+  data: () => ({ bubble: null, names: false, axes: false, follow: "base", FOLLOW, summary: "empty", said: "", scale: null, live: false, played: false, forces: 0 }),
   computed: { building() { return this.mode === "build"; } },
   watch: { mode() { this.redraw(); } },
 
@@ -65,7 +66,8 @@ export default {
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
-    S.state = null;
+    S.state = S.selected = null;
+    S.chosen = new Set();
     S.ray = new THREE.Raycaster();
     S.aimed = (event) => this.aimed(event);
     S.hands = new Manipulator(S, {
@@ -96,6 +98,7 @@ export default {
       if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
       if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
       S.dirty = false;
+      S.hands.place_rings();
       S.measures.draw(S.bodies, S.camera, this.$el.clientWidth, this.$el.clientHeight);
       S.renderer.render(S.scene, S.camera);
       this.place_labels();
@@ -167,7 +170,7 @@ export default {
       S.state = state;
       S.playback.stop();
       S.live.stop();
-      this.live = false;
+      this.live = this.played = false;
       S.other.clear();
       const hovered = S.ghostPort;
       S.ghostPort = null;
@@ -248,6 +251,7 @@ export default {
       const { S } = this;
       if (!run) return this.stop_run();
       S.playback.start(run);
+      this.played = true;
       S.eye.along();
       this.go_along();
       S.ghost.clear();
@@ -264,6 +268,7 @@ export default {
       const { S } = this;
       if (!S.playback.active) return;
       S.playback.stop();
+      this.played = false;
       this.scale = null;
       this.$refs.way.textContent = "";
       if (S.state?.cast) this.set_state({ ...S.state, fit: false });
@@ -315,7 +320,7 @@ export default {
       S.joint = joint;
       const owner = this.aim()?.module;
       const lit = module ?? owner ?? S.selected;
-      S.bodies.light(S.chosen?.size > 1 ? new Set([lit, ...S.chosen]) : new Set([lit]), color("highlight"));
+      S.bodies.light(S.chosen.size > 1 ? new Set([lit, ...S.chosen]) : new Set([lit]), color("highlight"));
       S.over = module;
       this.relabel();
       S.dirty = true;
@@ -339,10 +344,10 @@ export default {
       S.labels.replaceChildren();
       S.tags = [];
       for (const module of S.bodies.cast?.modules ?? []) {
-        const wanted = this.names || module.base || S.chosen?.has(module.name) || module.name === S.over;
+        const wanted = this.names || module.base || S.chosen.has(module.name) || module.name === S.over;
         if (!wanted || (S.playback.active && !this.names && module.name !== S.over)) continue;
         const tag = document.createElement("div");
-        tag.className = "tag" + (module.base ? " tag-base" : "") + (S.chosen?.has(module.name) ? " tag-selected" : "");
+        tag.className = "tag" + (module.base ? " tag-base" : "") + (S.chosen.has(module.name) ? " tag-selected" : "");
         tag.textContent = module.base ? `${module.name} · base` : module.name;
         S.labels.append(tag);
         S.tags.push([tag, module.name]);

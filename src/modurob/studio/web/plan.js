@@ -20,7 +20,7 @@ export default {
         <rect x="-500" y="-500" width="1000" height="1000" fill="url(#plan-grid)" />
         <rect v-if="hint" class="plan-hint" :x="hint.x - 0.46" :y="-hint.y - 0.46" width="0.92" height="0.92" rx="0.12" />
         <g v-for="cell in plan.cells" :key="cell.name" :transform="at(cell)" class="plan-cell"
-           :class="{ base: cell.base, chosen: cell.name === selected, dragged: drag && drag.names.has(cell.name) }"
+           :class="{ base: cell.base, chosen: cell.name === selected || chosen.includes(cell.name), dragged: drag && drag.names.has(cell.name) }"
            :data-module="cell.name" :data-cell="cell.x + ',' + cell.y">
           <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="cell.color" />
           <line v-if="cell.hinge !== null" class="plan-hinge" :x1="cell.hinge === 0 ? -0.38 : 0" :x2="cell.hinge === 0 ? 0.38 : 0"
@@ -45,7 +45,7 @@ export default {
       <div id="plan-help" class="sr-only">Arrow keys move the cursor, Enter docks or selects, R turns, B makes the base, Delete removes.</div>
     </div>`,
   data: () => ({
-    plan: { cells: [], links: [], sites: [], hidden: 0 }, kind: null, selected: null, ghost: null, hint: null,
+    plan: { cells: [], links: [], sites: [], hidden: 0 }, kind: null, selected: null, chosen: [], ghost: null, hint: null,
     drag: null, bubble: null, cursor: { x: 0, y: 0 }, focused: false, center: [0, 0], zoom: 7, size: [400, 300],
   }),
   computed: {
@@ -74,7 +74,7 @@ export default {
       this.follow();
     },
     set_palette(kind) { this.kind = kind; this.ghost = null; },
-    select(name) { this.selected = name; },
+    select(name, chosen) { Object.assign(this, { selected: name, chosen }); },
     set_hint(hint) { this.hint = hint; if (hint) this.cursor = { x: hint.x, y: hint.y }; },
     explain(text) {
       const at = this.at_pixels ?? { x: 20, y: 40 };
