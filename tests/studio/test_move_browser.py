@@ -182,6 +182,15 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     tab.find("scrub").fill("0")
     tab.wait("window.modurob.clock.t === 0")
     assert tab.page.evaluate(aim) == still
+
+    # near the start it falls out of sight: an arrow leads to it
+    assert tab.page.locator(".arrow").count() == 0
+    tab.page.evaluate("(({ eye, bodies }) => eye.fit(bodies.box(), false))(window.modurob.stage)")
+    assert tab.text("scale-bar").endswith("cm")
+    tab.find("scrub").fill("1000")
+    tab.page.locator(".arrow", has_text="m0 20 m").click()
+    tab.wait(f"!window.modurob.stage.eye.flight && {OUTERMOST} < 1")
+    tab.page.locator(".arrow").wait_for(state="detached")
     tab.click("follow")
 
 
