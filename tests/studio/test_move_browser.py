@@ -186,7 +186,7 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     # near the start it falls out of sight: an arrow leads to it
     assert tab.page.locator(".arrow").count() == 0
     tab.page.evaluate("(({ eye, bodies }) => eye.fit(bodies.box(), false))(window.modurob.stage)")
-    assert tab.text("scale-bar").endswith("cm")
+    tab.wait("document.querySelector('[data-testid=scale-bar]').innerText.endsWith('cm')")
     tab.find("scrub").fill("1000")
     tab.page.locator(".arrow", has_text="m0 20 m").click()
     tab.wait(f"!window.modurob.stage.eye.flight && {OUTERMOST} < 1")
