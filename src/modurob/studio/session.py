@@ -58,6 +58,7 @@ class Session:
         self._origin_format = project.FORMAT
         self._listeners: list[Listener] = []
         self._last_run = 0
+        self._model: tuple[Organism | None, RunSettings, Model] | None = None
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
         self.runner, self.live = Runner(self), Live(self)
@@ -97,8 +98,12 @@ class Session:
         return self.project.runs
 
     def model(self) -> Model:
-        """The equations of the body, as the settings want them."""
-        return model_of(self.body(), self.settings)
+        """The equations of the body, as the settings want them; kept until one of them changes."""
+        body, settings, model = self._model or (None, None, None)
+        if model is None or body is not self.organism or settings is not self.settings:
+            model = model_of(self.body(), self.settings)
+            self._model = (self.organism, self.settings, model)
+        return model
 
     def configuration(self, model: Model) -> np.ndarray:
         """(nq,) the pose of the sliders, as far as the model has these joints. [rad, m]"""
@@ -299,8 +304,9 @@ class Session:
             point: (3,) in the body's frame. [m]
             target: (3,) in the world. [m]
         """
-        settings = self.settings.edited(base="fixed") if self.settings.base == "free" else None
-        model = model_of(self.body(), settings or self.settings)
+        model = self.model()
+        if self.settings.base == "free":  # the base stays where it is
+            model = model_of(self.body(), self.settings.edited(base="fixed"))
         found = model.inverse_kinematics(
             {body: target}, self.configuration(model), points={body: point}, restarts=0
         )
