@@ -3,6 +3,7 @@ import { THREE } from "nicegui-scene";
 
 const BAR = 110; // pixels that the bar has at most
 const MARGIN = 0.86; // of the way from the middle to the edge: arrows are there
+const CLOSE = [110, 26]; // pixels between two arrows below which they become one
 const P = new THREE.Vector3();
 
 // The largest of 1, 2, 5, 10, 20, ... that is not above x.
@@ -33,22 +34,25 @@ export class Guides {
 
   // `places`: [name, position] of pieces; those out of sight get an arrow at the edge.
   point(camera, places, width, height, from) {
-    const { arrows } = this;
-    let count = 0;
+    const { arrows } = this, found = [];
     for (const [name, place] of places) {
       P.copy(place).project(camera);
       if (P.z < 1 && Math.max(Math.abs(P.x), Math.abs(P.y)) < 1) continue;
       const sign = P.z < 1 ? 1 : -1, edge = MARGIN / Math.max(Math.abs(P.x), Math.abs(P.y), 1e-9);
-      const x = sign * P.x * edge, y = sign * P.y * edge;
-      const arrow = arrows.children[count] ?? this.added();
-      count += 1;
-      const text = `${name} ${words(Math.max(1e-3, place.distanceTo(from)))}`;
-      if (arrow.lastChild.textContent !== text) arrow.lastChild.textContent = text;
-      arrow.place = place.clone();
-      arrow.style.transform = `translate(-50%, -50%) translate(${((x + 1) * width) / 2}px, ${((1 - y) * height) / 2}px)`;
-      arrow.firstChild.style.transform = `rotate(${Math.atan2(-y * height, x * width)}rad)`;
+      const x = ((sign * P.x * edge + 1) * width) / 2, y = ((1 - sign * P.y * edge) * height) / 2;
+      const close = found.find((other) => Math.abs(other.x - x) < CLOSE[0] && Math.abs(other.y - y) < CLOSE[1]);
+      if (close) close.names.push(name);
+      else found.push({ names: [name], x, y, place: place.clone() });
     }
-    while (arrows.children.length > count) arrows.lastChild.remove();
+    found.forEach(({ names, x, y, place }, k) => {
+      const arrow = arrows.children[k] ?? this.added();
+      const text = `${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""} ${words(Math.max(1e-3, place.distanceTo(from)))}`;
+      if (arrow.lastChild.textContent !== text) arrow.lastChild.textContent = text;
+      arrow.place = place;
+      arrow.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
+      arrow.firstChild.style.transform = `rotate(${Math.atan2(y - height / 2, x - width / 2)}rad)`;
+    });
+    while (arrows.children.length > found.length) arrows.lastChild.remove();
   }
 
   added() {

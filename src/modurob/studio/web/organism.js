@@ -28,9 +28,9 @@ export default {
       <div class="stage-box-select" ref="box"></div>
       <div class="stage-labels" ref="measures" data-testid="measures" aria-live="off"></div>
       <div class="stage-arrows" ref="arrows"></div>
-      <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
       <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
+      <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
