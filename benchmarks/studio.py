@@ -1,8 +1,10 @@
-"""The studio: from a click to the 3D view, and the script of a frame while 100 modules play.
+"""The studio: from a click to the 3D view, a drag of an arm, the script of a frame of 100 modules.
 
 A headless Chromium without a graphics card looks at a server of its own. A click on the plan docks
 a module; the time counts until the stage has drawn the new body. The frame's script is what the
-player, the poses of all bodies and the plots' cursors need, without the graphics.
+player, the poses of all bodies and the plots' cursors need, without the graphics. An arm of seven
+joints is dragged by its tip: an update is a pose that inverse kinematics found and the stage has. A
+body of 500 modules is dragged, too, and a module is docked to it in the tree.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from typing import Any
 
 from benchmarks import browser as browsers
 from modurob import examples
+from modurob.studio import project as projects
+from modurob.studio.folder import Folder
+from modurob.studio.project import History, SavedBody
 
 CLICKS, QUICK_CLICKS = 30, 8
-MODULES = 100
+MODULES, LARGE = 100, 500
 SECONDS, QUICK_SECONDS = 8, 3  # of playback
 SIZE = {"width": 1280, "height": 720}
 LONG = 120_000  # [ms]
@@ -32,6 +37,68 @@ CLICK = """async ([x, y]) => {
     await new Promise((done) => requestAnimationFrame(done));
   return S.rendered - begin;
 }"""
+
+# drags a module in circles and counts the poses that come back; also the times between two
+DRAG = """async ([name, seconds]) => {
+  const S = window.modurob.stage, { canvas, hands, camera } = S, r = canvas.getBoundingClientRect();
+  const p = S.bodies.center(name, camera.position.clone()).project(camera);
+  const x = r.x + ((p.x + 1) * r.width) / 2, y = r.y + ((1 - p.y) * r.height) / 2;
+  const send = (type, dx, dy) => canvas.dispatchEvent(new PointerEvent(type,
+    { clientX: x + dx, clientY: y + dy, bubbles: true, button: 0, buttons: 1, pointerId: 1 }));
+  canvas.setPointerCapture = () => {};
+  const shown = [], answered = hands.answered.bind(hands);
+  hands.answered = () => { shown.push(performance.now()); answered(); };
+  send('pointerdown', 0, 0);
+  const begin = performance.now();
+  for (let t = 0; t < seconds; t = (performance.now() - begin) / 1000) {
+    send('pointermove', -60 * Math.sin(2 * t), 40 * (1 - Math.cos(2 * t)));
+    await new Promise((done) => setTimeout(done, 8));
+  }
+  send('pointerup', 0, 0);
+  hands.answered = answered;
+  const gaps = shown.slice(1).map((t, k) => t - shown[k]).sort((a, b) => a - b);
+  return { updates_per_second: shown.length / seconds, median_gap_ms: gaps[gaps.length >> 1] };
+}"""
+# clicks a row of the tree and waits until a frame with one module more is drawn
+ROW = """async (row) => {
+  const S = window.modurob.stage, count = S.bodies.cast.modules.length, begin = performance.now();
+  document.getElementById(row).click();
+  while (S.bodies.cast.modules.length === count || S.rendered < S.shown)
+    await new Promise((done) => requestAnimationFrame(done));
+  return S.rendered - begin;
+}"""
+
+
+def drag(browser: Any, server: browsers.Server, body: Any, module: str, seconds: int) -> Any:
+    """Updates a second while a module is dragged, and the page that showed it."""
+    project = projects.Project(History(SavedBody(body)))
+    name = f"drag {len(body)}"
+    Folder(server.folder).write(name, projects.to_bytes(project))
+    page = browser.new_page(viewport=SIZE)
+    page.set_default_timeout(LONG)
+    page.goto(f"{server.url}/project/{name}")
+    page.wait_for_function(f"window.modurob?.stage?.bodies.cast?.modules.length === {len(body)}")
+    page.get_by_test_id("mode-move").click()
+    page.wait_for_timeout(1500)  # the eye has come to rest
+    return page.evaluate(DRAG, [module, seconds]), page
+
+
+def large(browser: Any, server: browsers.Server, seconds: int) -> dict[str, float]:
+    """A body of many modules: a drag of one, and a docking by the tree. [ms]"""
+    dragged, page = drag(browser, server, examples.snake(LARGE), "m40", seconds)
+    page.get_by_test_id("mode-build").click()
+    page.get_by_test_id("view-tree").click()
+    end = f"m{LARGE - 1}"
+    page.get_by_test_id(f"row-{end}").click()
+    page.get_by_test_id(f"row-{end}:3").wait_for()
+    page.wait_for_timeout(1500)
+    times = []
+    for k in range(3):
+        times.append(page.evaluate(ROW, f"row-m{LARGE - 1 + k}:3"))
+        page.get_by_test_id(f"row-m{LARGE + k}:3").wait_for()
+        page.wait_for_timeout(500)
+    page.close()
+    return {"modules": LARGE, **dragged, "dock_in_tree_ms": statistics.median(times)}
 
 
 def click_times(browser: Any, server: browsers.Server, count: int) -> list[float]:
@@ -90,7 +157,11 @@ def run(quick: bool) -> dict[str, Any]:
         examples.snake(MODULES).save(body)
         with browsers.serving(Path(folder) / "projects", str(body)) as server:
             times = click_times(browser, server, QUICK_CLICKS if quick else CLICKS)
-            played = playback(browser, server, QUICK_SECONDS if quick else SECONDS)
+            seconds = QUICK_SECONDS if quick else SECONDS
+            arm, page = drag(browser, server, examples.arm("bababab"), "m6", seconds)
+            page.close()
+            many = large(browser, server, seconds)
+            played = playback(browser, server, seconds)
     clicks = {
         "clicks": len(times),
         "median_ms": statistics.median(times),
@@ -103,4 +174,9 @@ def run(quick: bool) -> dict[str, Any]:
         f"{played['modules']} modules play with {played['script_per_frame_ms']:.2f} ms of script a "
         f"frame, {played['frames_per_second']:.0f} frames a second without a graphics card"
     )
-    return {"click_to_3d": clicks, "playback": played}
+    print(
+        f"an arm of 7 joints is dragged with {arm['updates_per_second']:.0f} updates a second; "
+        f"{LARGE} modules with {many['updates_per_second']:.0f}, and a click in their tree takes "
+        f"{many['dock_in_tree_ms']:.0f} ms"
+    )
+    return {"click_to_3d": clicks, "drag": arm, "large": many, "playback": played}

@@ -123,6 +123,27 @@ def ports(camera: Camera) -> None:
     camera.click("kind-superbot")
 
 
+def tree(camera: Camera) -> None:
+    camera.example("arm")
+    camera.page.locator("#row-m4").click()
+    camera.page.locator("[id='row-m4:out']").wait_for()
+    camera.page.locator("#row-m4").press("ArrowDown")
+
+
+def drag(camera: Camera) -> None:
+    camera.example("arm", "move")
+    camera.page.wait_for_timeout(1200)
+    place = camera.page.evaluate(
+        """() => { const S = window.modurob.stage, r = S.canvas.getBoundingClientRect();
+        const p = S.bodies.center("m4", S.camera.position.clone()).project(S.camera);
+        return [r.x + (p.x + 1) * r.width / 2, r.y + (1 - p.y) * r.height / 2]; }"""
+    )
+    camera.page.mouse.click(*place)
+    camera.page.mouse.move(*place)
+    camera.page.mouse.down()
+    camera.page.mouse.move(place[0] + 170, place[1] + 130, steps=12)
+
+
 def understand(camera: Camera) -> None:
     camera.example("crab", "understand")
     camera.page.locator("[data-testid=aim] td[data-module=m3]").nth(2).hover()
@@ -288,7 +309,7 @@ def keys(camera: Camera) -> None:
 PICTURES: dict[str, Callable[[Camera], None]] = {
     picture.__name__: picture
     for picture in (
-        welcome, guide, build, ports, understand, joints, dh, equations, lagrange, move,
+        welcome, guide, build, ports, tree, drag, understand, joints, dh, equations, lagrange, move,
         locks, walk, loads, formulas, events, balance, see, live, files, export, keys,
     )
 }  # fmt: skip

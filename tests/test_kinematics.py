@@ -77,6 +77,19 @@ def test_poses_and_positions_can_be_asked_for_together():
     assert_reached(model, targets, model.inverse_kinematics(targets, restarts=RESTARTS))
 
 
+def test_a_point_of_a_body_is_brought_to_a_place():
+    model, rng = examples.arm("bababab").model(), np.random.default_rng(11)
+    tip, point = model.body_index("m6.distal"), np.array([0.03, -0.02, 0.08])
+    T = model.forward_kinematics(model.random_configuration(rng))[tip]
+    target = T[:3, :3] @ point + T[:3, 3]
+    asked = {"targets": {"m6.distal": target}, "points": {"m6.distal": point}}
+    result = model.inverse_kinematics(**asked, restarts=RESTARTS)
+    T = model.forward_kinematics(result.q)[tip]
+    assert result.reached
+    np.testing.assert_allclose(T[:3, :3] @ point + T[:3, 3], target, atol=REACHED + ROUNDING)
+    assert_within_limits(model, result.q)
+
+
 def test_a_good_first_guess_is_taken_and_needs_one_start():
     model, rng = examples.arm("bababab").model(), np.random.default_rng(5)
     q = model.random_configuration(rng)
@@ -205,6 +218,14 @@ WRONG_QUESTIONS = {
     "no rotation": (
         lambda: ARM.inverse_kinematics({"m2": 2 * np.eye(4)}),
         StateError, "target of 'm2'", "with a rotation",
+    ),
+    "point without target": (
+        lambda: ARM.inverse_kinematics({"m2": [0, 0, 0]}, points={"m1": [0, 0, 1]}),
+        StateError, "'m1' has a point but no target", "m2",
+    ),
+    "point of a pose": (
+        lambda: ARM.inverse_kinematics({"m2": np.eye(4)}, points={"m2": [0, 0, 1]}),
+        StateError, "point of 'm2'", "its target must be a position",
     ),
     "batches that do not fit": (
         lambda: ARM.inverse_kinematics({"m2": np.zeros((4, 3))}, q0=np.zeros((2, 3))),

@@ -22,7 +22,8 @@ STEPS = 200  # damped Gauss-Newton steps from each start; most need ten
 STUCK = 1e-8  # relative decrease of the squared residual below which a start is at its minimum
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
 
-Goals = Sequence[tuple[int, np.ndarray]]  # body, and (N, 3) positions or (N, 4, 4) poses
+# body, (N, 3) positions or (N, 4, 4) poses, and the (3,) point of the body that has to be there
+Goals = Sequence[tuple[int, np.ndarray, np.ndarray]]
 
 
 def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
@@ -107,6 +108,7 @@ def inverse_kinematics(
     targets: Mapping[str, ArrayLike],
     q0: ArrayLike | None = None,
     *,
+    points: Mapping[str, ArrayLike] | None = None,
     restarts: int = 30,
     rng: np.random.Generator | None = None,
 ) -> IkResult:
@@ -119,6 +121,7 @@ def inverse_kinematics(
     wanted = [(model.body_index(body), *_target(body, goal)) for body, goal in targets.items()]
     if not wanted:
         raise StateError("inverse kinematics needs at least one target")
+    places = _points(points or {}, targets)
     model = model._on_cpu
     q = model.neutral() if q0 is None else model.check_configuration(q0)
     shapes = [goal.shape[: goal.ndim - axes] for _, goal, axes in wanted]
@@ -129,9 +132,12 @@ def inverse_kinematics(
         shape = array.shape[array.ndim - axes :]
         return np.broadcast_to(array, (*batch, *shape)).reshape(count, *shape).copy()
 
-    goals = [(index, rows(goal, axes)) for index, goal, axes in wanted]
+    goals = [
+        (index, rows(goal, axes), places.get(body, np.zeros(3)))
+        for body, (index, goal, axes) in zip(targets, wanted, strict=True)
+    ]
     if model._near.counts.all():  # no position in q: solved near the base, to its digits
-        for _, goal in goals:
+        for _, goal, _ in goals:
             position = goal if goal.ndim == 2 else goal[:, :3, 3]
             position -= model._near.place
         model = model._near.model
@@ -142,7 +148,7 @@ def inverse_kinematics(
         if not len(left):
             break
         guess = np.array([model.random_configuration(rng) for _ in left])
-        found, error = _descend(model, [(index, goal[left]) for index, goal in goals], guess)
+        found, error = _descend(model, [(k, goal[left], at) for k, goal, at in goals], guess)
         better = error < residual[left]
         best[left[better]], residual[left[better]] = found[better], error[better]
         starts[left] += 1
@@ -168,6 +174,23 @@ def _target(body: str, goal: ArrayLike) -> tuple[np.ndarray, int]:
     )
 
 
+def _points(
+    points: Mapping[str, ArrayLike], targets: Mapping[str, ArrayLike]
+) -> dict[str, np.ndarray]:
+    """The (3,) points of bodies, for targets that are positions."""
+    found = {}
+    for body, point in points.items():
+        if body not in targets:
+            raise StateError(f"'{body}' has a point but no target: targets are {choices(targets)}")
+        place, _ = _target(body, point)
+        if place.shape != (3,) or _target(body, targets[body])[1] != 1:
+            raise StateError(
+                f"the point of '{body}' must have three numbers and its target must be a position"
+            )
+        found[body] = place
+    return found
+
+
 def _within(model: Model, q: np.ndarray) -> np.ndarray:
     """The nearest configurations (N, nq) within the limits."""
     joints = q[:, model.joint_slice_q]
@@ -189,7 +212,7 @@ def _descend(model: Model, goals: Goals, q: np.ndarray) -> tuple[np.ndarray, np.
             break
         step = _step(model, q[rows], error[rows], J[rows], damping[rows])
         trial = _within(model, model.integrate(q[rows], step))
-        trial_error, trial_J = _errors(model, [(k, goal[rows]) for k, goal in goals], trial)
+        trial_error, trial_J = _errors(model, [(k, goal[rows], at) for k, goal, at in goals], trial)
         before, after = (np.sum(x * x, axis=-1) for x in (error[rows], trial_error))
         better = after < before
         stuck = better & (before - after <= STUCK * before)
@@ -208,11 +231,15 @@ def _step(
     """Damped steps (N, nv); joints at a limit that a step would push outward are taken out."""
     joints, moved = q[:, model.joint_slice_q], model.joint_slice_v
     usable = np.ones((len(q), model.nv), dtype=bool)
-    damped = damping[:, None, None] * np.eye(model.nv)
+    few = J.shape[1] < model.nv  # (A^T A + d I)^-1 A^T = A^T (A A^T + d I)^-1: solve the smaller
+    damped = damping[:, None, None] * np.eye(min(J.shape[1:]))
     while True:
         A = J * usable[:, None, :]
-        A_T = np.swapaxes(A, -1, -2)
-        step = np.linalg.solve(A_T @ A + damped, A_T @ error[..., None])[..., 0]
+        A_T, e = np.swapaxes(A, -1, -2), error[..., None]
+        if few:
+            step = (A_T @ np.linalg.solve(A @ A_T + damped, e))[..., 0]
+        else:
+            step = np.linalg.solve(A_T @ A + damped, A_T @ e)[..., 0]
         outward = (joints <= model.lower) & (step[:, moved] < 0)
         outward |= (joints >= model.upper) & (step[:, moved] > 0)
         if not outward.any():
@@ -224,9 +251,10 @@ def _errors(model: Model, goals: Goals, q: np.ndarray) -> tuple[np.ndarray, np.n
     """Differences (N, m) to the targets, and rates (N, m, nv) at which velocities close them."""
     T_wb, screws = forward_kinematics(model, q), model.dynamics.quantity("joint_screws", q)
     errors, rows = [], []
-    for index, goal in goals:
+    for index, goal, at in goals:
         J = _moving(model, index, screws)
-        R, p = T_wb[:, index, :3, :3], T_wb[:, index, :3, 3]
+        R = T_wb[:, index, :3, :3]
+        p = T_wb[:, index, :3, 3] + R @ at
         errors.append((goal if goal.ndim == 2 else goal[:, :3, 3]) - p)
         rows.append(J[:, :3] + np.cross(J[:, 3:], p[..., None], axis=1))
         if goal.ndim == 3:

@@ -53,6 +53,11 @@ def test_axe_finds_nothing_serious_in_light_and_dark_and_everything_fits(tab, ax
         tab.wait(f"document.querySelector('[data-testid=mode-{mode}][aria-selected=true]')")
         assert axe() == []
         assert tab.page.evaluate(SIZES) == [1280, 720]
+        if mode == "build":
+            tab.click("view-tree")
+            tab.find("row-m3").click()
+            tab.page.locator(".tree-row.port").first.wait_for()
+            assert axe() == []
     tab.click("export")
     tab.find("export-urdf").wait_for()
     assert axe() == []

@@ -93,3 +93,23 @@ def test_history_forgets_what_is_oldest_and_keeps_the_order(monkeypatch):
     assert labels(kept.redo) == ["step 3", "step 4", "step 5", None]
     assert kept.now.organism is bodies[5]
     assert kept.future == []
+
+
+def test_every_port_that_takes_a_carried_module_is_offered_with_the_way_of_the_next_step():
+    crab = examples.crab()
+    held = crab.docking("m2")
+    now = {(site.module, site.port): site for site in edits.moves(crab, "m2")}
+    there = now[held.parent, held.port]
+    assert (there.child_port, there.turn, there.why) == (held.child_port, held.turn, "")
+    assert not any(site.module in ("m2", "m3") for site in now.values())
+    for site in now.values():  # what is offered is what a drop does, or why it does not
+        how = ("m2", site.module, site.port, site.child_port, site.turn)
+        if site.why:
+            with pytest.raises(DockingError):
+                edits.move(crab, *how)
+        else:
+            assert edits.move(crab, *how).docking("m2").child_port == site.child_port
+    (step,) = (s for s in edits.moves(crab, "m2", 1) if (s.module, s.port) == ("m1", held.port))
+    assert step.child_port != held.child_port
+    with pytest.raises(DockingError, match="'m0' is the base"):
+        [*edits.moves(crab, "m0")]

@@ -171,12 +171,26 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     assert fallen < -15  # g t^2 / 2 = 19.6 m
     aim = "window.modurob.stage.eye.controls.target.z"
     assert abs(tab.page.evaluate(aim) - fallen) < 1
-    tab.click("follow")
+    tab.click("follow")  # the center of mass
+    tab.wait("!window.modurob.stage.eye.flight")
+    tab.find("scrub").fill("500")
+    tab.wait("window.modurob.clock.t === 1")
+    assert abs(tab.page.evaluate(aim) - body_place(tab, "m0")[2]) < 1
+    tab.click("follow")  # it stays
     tab.wait("!window.modurob.stage.eye.flight")
     still = tab.page.evaluate(aim)
     tab.find("scrub").fill("0")
     tab.wait("window.modurob.clock.t === 0")
     assert tab.page.evaluate(aim) == still
+
+    # near the start it falls out of sight: an arrow leads to it
+    assert tab.page.locator(".arrow").count() == 0
+    tab.page.evaluate("(({ eye, bodies }) => eye.fit(bodies.box(), false))(window.modurob.stage)")
+    tab.wait("document.querySelector('[data-testid=scale-bar]').innerText.endsWith('cm')")
+    tab.find("scrub").fill("1000")
+    tab.page.locator(".arrow", has_text="m0 20 m").click()
+    tab.wait(f"!window.modurob.stage.eye.flight && {OUTERMOST} < 1")
+    tab.page.locator(".arrow").wait_for(state="detached")
     tab.click("follow")
 
 

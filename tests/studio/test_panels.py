@@ -213,7 +213,7 @@ def test_numbers_of_modules_are_of_the_chosen_one_or_of_all(on_page):
         desk.click("apply-parameters")
         body = desk.session.organism
         assert [body.kind(name).mass for name in body.modules] == [1.0, 2.5]
-        page.select(None)
+        page.select()
         assert desk["parameter-mass"].value is None
         assert desk["parameter-size"].value == scout.size
         desk["parameter-mass"].value = 2.0
@@ -471,11 +471,11 @@ def test_keys_open_panels_and_remove_the_chosen_module_under_build_only(on_page)
         assert [name for name, panel in page.panels.items() if panel.root.visible] == ["move"]
         assert (desk["mode-move"].props["aria-selected"], page.player.visible) == ("true", True)
         assert desk["mode-build"].props["aria-selected"] == "false"
-        assert page.stage.props["building"] is False
+        assert page.stage.props["mode"] != "build"
         desk.event(page.stage, "command", "remove")
         assert len(desk.session.organism) == 3
         desk.event(page.stage, "command", "Digit1")
-        assert page.stage.props["building"] is True
+        assert page.stage.props["mode"] == "build"
         assert not page.player.visible
         desk.event(page.stage, "command", "remove")
         await desk.settled()
@@ -644,7 +644,8 @@ def test_the_chosen_module_is_described_and_the_base_cannot_be_turned(on_page):
         assert "Chosen module" in desk.texts(part)
         page.select("m0")
         assert desk.texts(part)[1].endswith("; the base")
-        assert enabled() == {"Make it the base": False, "Turn": False, "Remove": True}
+        copying = {"Copy": True, "Paste here": True, "Repeat": False, "Mirror": False}
+        assert enabled() == {"Make it the base": False, "Turn": False, "Remove": True, **copying}
         page.select("m1")
         held = desk.session.organism.docking("m1")
         assert f"side {held.child_port} to side {held.port} of m0" in desk.texts(part)[1]

@@ -780,3 +780,37 @@ def test_the_saved_state_is_true_whatever_happens_to_the_files(tmp_path):
     assert again.save_state().words == "Saved, snake.json not yet"
     again.save()
     assert (states(again), len(load(own))) == ("Saved", 3)
+
+
+def test_a_dragged_point_is_reached_within_the_limits_and_a_free_base_stays(session):
+    session.change("arm", examples.arm("bababab"))
+    session.edit_settings(hinges="physical", base="free")
+    point, target = [0.0, 0.0, 0.05], [0.35, 0.1, 0.6]
+    session.drag("m6.distal", point, target)
+    model = session.organism.model("physical")
+    q = session.configuration(model)
+    T = model.forward_kinematics(q)[model.body_index("m6.distal")]
+    np.testing.assert_allclose(T[:3, :3] @ point + T[:3, 3], target, atol=1e-9)
+    session.drag("m6.distal", point, [9.0, 0.0, 0.0])  # out of reach
+    q = session.configuration(model)
+    assert np.all((q >= model.lower) & (q <= model.upper))
+    T = model.forward_kinematics(q)[model.body_index("m6.distal")]
+    assert (T[:3, :3] @ point + T[:3, 3])[0] > target[0]
+    with pytest.raises(UnknownNameError, match="no body 'm9'"):
+        session.drag("m9", point, target)
+
+
+def test_a_renamed_module_keeps_the_pose_the_locks_and_the_velocities_of_its_joints(session):
+    build_crab(session)
+    session.edit_settings(rates={"m1.hinge": 0.5})
+    session.set_pose(**{"m1.hinge": 0.2, "m3.hinge": 0.3})
+    session.lock("m3.hinge")
+    session.rename_module("m1", "body")
+    session.rename_module("m3", "foot")
+    assert session.organism.modules == ("m0", "body", "m2", "foot", "m4", "m5")
+    assert session.project.pose == {"body.hinge": 0.2, "foot.hinge": 0.3}
+    assert session.settings.locked == {"foot.hinge": 0.3}
+    assert session.settings.rates == {"body.hinge": 0.5}
+    with pytest.raises(DockingError, match="two modules would be called"):
+        session.rename_module("foot", "body")
+    assert session.undo() == "rename m3 to foot"

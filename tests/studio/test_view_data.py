@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modurob import Organism, catalog, examples
-from modurob.studio import view_data
+from modurob.studio import edits, view_data
 from modurob.studio.edits import Site
 
 SIDES = [{"port": 2, "heading": 0}, {"port": 3, "heading": 1}, {"port": 4, "heading": 3},
@@ -53,6 +53,7 @@ def test_modules_and_joints_of_a_pair_of_cubes():
     ]
     (joint,) = found["joints"]
     assert joint.pop("half") == pytest.approx(0.075)
+    assert [joint.pop("lower"), joint.pop("upper")] == pytest.approx([-np.pi / 2, np.pi / 2])
     assert joint == {
         "name": "m1.hinge", "module": "m1", "body": 1, "point": [0, 0, 0],
         "direction": [1, 0, 0], "slides": False,
@@ -107,3 +108,17 @@ def test_a_kind_alone_has_its_letter_its_ports_and_their_sides():
     assert arm["sides"] == {}
     bare = catalog["scout"].model_copy(update={"shapes": ()})
     assert view_data.main_color(bare) == "#8aa0b8"
+
+
+def test_the_tree_lists_modules_after_their_parents_with_the_free_sides_of_each():
+    crab, kind = examples.crab(), catalog["chen_link_large"]
+    sites = [*edits.sites(crab, catalog["scout"], None, None)]
+    found = view_data.tree(crab, kind, sites)
+    assert [(row["name"], row["depth"]) for row in found["modules"]] == [
+        ("m0", 0), ("m1", 1), ("m2", 2), ("m3", 3), ("m4", 2), ("m5", 3),
+    ]  # fmt: skip
+    assert found["modules"][2]["via"] == "side 5 to 2"
+    assert found["kind"] == "Link, large"
+    for name in crab.modules:
+        listed = [port["label"] for port in found["sites"].get(name, [])]
+        assert listed == [*crab.free_ports(name)]

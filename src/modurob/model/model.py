@@ -394,6 +394,7 @@ class Model:
         targets: Mapping[str, ArrayLike],
         q0: ArrayLike | None = None,
         *,
+        points: Mapping[str, ArrayLike] | None = None,
         restarts: int = 30,
         rng: np.random.Generator | None = None,
     ) -> IkResult:
@@ -402,12 +403,16 @@ class Model:
         Args:
             targets: For each body (..., 4, 4) poses or (..., 3) positions in the world.
             q0: (..., nq) first guess; by default all joints at zero, or at the limit next to it.
+            points: For bodies with a position: the (3,) point, in the body's frame, that has to be
+                there; the origin by default. [m]
             restarts: Further random starts while the targets are not reached.
             rng: For the restarts; a fixed seed by default.
         """
         from modurob import kinematics
 
-        return kinematics.inverse_kinematics(self, targets, q0, restarts=restarts, rng=rng)
+        return kinematics.inverse_kinematics(
+            self, targets, q0, points=points, restarts=restarts, rng=rng
+        )
 
     # -- dynamics --------------------------------------------------------------------------------
 

@@ -132,19 +132,57 @@ def move(
     return rest.merge(parent, port, loose, name, mine, turn=angle)
 
 
+def ways(parent: ModuleType, port: int | str, kind: ModuleType) -> list[tuple[int | str, int]]:
+    """Every port of a kind that mates with a port, with every turn that both allow. [deg]"""
+    allowed = parent.port(port).turns
+    return [
+        (mine, turn)
+        for mine in mating_ports(parent, port, kind)
+        for turn in allowed
+        if turn in kind.port(mine).turns
+    ]
+
+
+def moves(organism: Organism, name: str, step: int = 0) -> Iterator[Site]:
+    """Every port to which a module could move with all beyond it.
+
+    Args:
+        step: Of the ways to dock, this many after the one with the port it has now.
+    """
+    held, kind = organism.docking(name), organism.kind(name)
+    if held is None:
+        raise DockingError(f"'{name}' is the base: move a module that is docked")
+    rest, loose = organism.undock(name)
+    checks = MOST_SITES // len(loose)  # each docks all modules that are moved
+    for module in rest.modules:
+        near = rest.kind(module)
+        for port in rest.free_ports(module):
+            found = [way for way in ways(near, port, kind) if way[0] in loose.free_ports(name)]
+            if not found:
+                continue
+            now = next((k for k, way in enumerate(found) if way[0] == held.child_port), 0)
+            mine, turn = found[(now + step) % len(found)]
+            why = ""
+            checks -= 1
+            if checks >= 0:
+                try:
+                    rest.merge(module, port, loose, name, mine, turn=turn)
+                except DockingError as error:
+                    why = str(error)
+            yield Site(module, port, mine, turn, why)
+
+
 def turned(organism: Organism, name: str) -> Organism:
     """A module docked with its next free port, or by its next turn; else an error that says why."""
     held = organism.docking(name)
     if held is None:
         raise DockingError(f"'{name}' is the base; turn a module that is docked")
     parent, kind = organism.kind(held.parent), organism.kind(name)
-    ports = mating_ports(parent, held.port, kind)
     free = set(organism.free_ports(name)) | {held.child_port}
-    turns = [t for t in parent.port(held.port).turns if t in kind.port(held.child_port).turns]
-    ways = [(port, turn) for port in ports if port in free for turn in turns]
-    now = ways.index((held.child_port, held.turn))
+    found = [way for way in ways(parent, held.port, kind) if way[0] in free]
+    now = found.index((held.child_port, held.turn))
     why = DockingError(f"'{name}' can be docked to '{held.parent}' in this way only")
-    for port, turn in ways[now + 1 :] + ways[:now]:
+    for port, turn in found[now + 1 :] + found[:now]:
         try:
             return move(organism, name, held.parent, held.port, port, turn)
         except DockingError as error:

@@ -13,7 +13,7 @@ from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
-from modurob.studio import imports
+from modurob.studio import imports, subtrees
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel, uploader
@@ -35,6 +35,7 @@ ERROR_NOTE: dict[str, Any] = {
     "type": "negative", "position": "bottom", "multi_line": True, "close_button": "OK",
     "classes": "error-note",
 }  # fmt: skip
+NOTHING_CHOSEN = "Choose a module first: click it."
 PANEL_DELAY_S = 0.05  # after the stage, the panels are redrawn
 WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560, "live": 430}  # of the panels
 
@@ -43,7 +44,8 @@ class Page:
     """One tab: its view of a session, and what is chosen in it.
 
     Attributes:
-        selected: The module that is chosen.
+        selected: The module that is chosen, the last of several.
+        chosen_modules: All that are chosen.
         kind, child_port, turn: Of the module that a click docks; None for the usual port and turn.
         mode: The panel that is open.
         figures: Process that computes figures of the papers, kept for the next one.
@@ -52,6 +54,7 @@ class Page:
     def __init__(self, studio: Studio, session: Session, client: Client) -> None:
         self.studio, self.session, self.client = studio, session, client
         self.selected: str | None = None
+        self.chosen_modules: list[str] = []
         self.kind = self._first_kind()
         # a reload shows the run or the robot again
         self.mode = "move" if session.runner.busy else "live" if session.live.on else "build"
@@ -90,8 +93,13 @@ class Page:
                 with ui.element("div").classes("stage-box") as self.stage_box:
                     self.stage = Stage()
                     self.stage.on("dock", lambda e: self.dock(e.args, self.stage))
-                    self.stage.on("pick", lambda e: self.select(e.args["module"]))
+                    self.stage.on("pick", lambda e: self.pick(**e.args))
                     self.stage.on("remove", lambda e: self.remove(e.args["module"], self.stage))
+                    self.stage.on("turn", lambda e: self.build_panel.turn(e.args, self.stage))
+                    self.stage.on("move", lambda e: self.build_panel.move(e.args, self.stage))
+                    self.stage.on("carry", lambda e: self.act(self.view.carry, **e.args))
+                    self.stage.on("drag", lambda e: self.act(self.session.drag, **e.args))
+                    self.stage.on("pose", lambda e: self.act(self.session.set_pose, **e.args))
                     self.stage.on("command", lambda e: self._command(e.args))
                     self.welcome = Welcome(self)
                     self.tour = Tour(self)
@@ -99,7 +107,7 @@ class Page:
                 self.player = Player()
             with DropPlace():
                 uploader(self.drop, self.show_error, "file")
-        self.view = BodyView(self, self.stage, self.build_panel.plan)
+        self.view = BodyView(self, self.stage, self.build_panel.plan, self.build_panel.tree)
         self.show(self.mode)
 
     def start(self) -> None:
@@ -129,7 +137,7 @@ class Page:
         for name, panel in self.panels.items():
             panel.root.set_visibility(name == mode)
         self.frame.style(f"--side: {WIDTHS_PX[mode]}px")
-        self.stage.set_building(mode == "build")
+        self.stage.set_mode(mode)
         self.stage.update()
         self.player.set_visibility(mode in ("move", "see"))
         self.bar.show(mode)
@@ -155,8 +163,9 @@ class Page:
                 self.move_panel.show_state()
                 return
             organism = self.session.organism
-            if topic == "body" and (organism is None or self.selected not in organism):
-                self.select(None)
+            if topic == "body":
+                there = () if organism is None else organism.modules
+                self.select(*(name for name in self.chosen_modules if name in there))
             self.view.follow(topic, fit)
             self.bar.look()  # with the new body: the page never shows more than it says is saved
         self._waiting.append(topic)
@@ -200,12 +209,19 @@ class Page:
         self.view.body()
         self.build_panel.refresh("kinds")
 
-    def select(self, name: str | None) -> None:
-        """Choose a module, here and in the plan."""
-        if name == self.selected:
+    def pick(self, modules: list[str], more: bool = False) -> None:
+        """Choose modules; with `more`, besides those that are, or no longer."""
+        before = self.chosen_modules
+        kept = [name for name in before if name not in modules] if more else []
+        self.select(*kept, *(name for name in modules if not (more and name in before)))
+
+    def select(self, *names: str) -> None:
+        """Choose modules, here, in the plan and in the tree; the last one is what panels show."""
+        if names == tuple(self.chosen_modules):
             return
-        self.selected = name
-        self.view.select(name)
+        self.chosen_modules = [*names]
+        self.selected = names[-1] if names else None
+        self.view.select(self.selected, self.chosen_modules)
         for panel in self.panels.values():
             panel.refresh("selected")
 
@@ -261,9 +277,48 @@ class Page:
     def remove(self, name: str | None, where: Any = None) -> None:
         """A right-click or Delete."""
         if name is None:
-            self.show_error("Choose a module first: click it.")
+            self.show_error(NOTHING_CHOSEN)
             return
-        self.act(self.session.remove, name, where=where)
+        several = self.chosen_modules if name in self.chosen_modules else [name]
+        self.act(self.session.remove, *several, where=where)
+
+    def copy(self) -> None:
+        """Ctrl+C: the chosen module with all beyond it, for any project of this studio."""
+        if self._has_chosen():
+            self.studio.clip = subtrees.copied(self.session.body(), str(self.selected))
+            count = len(self.studio.clip.organism)
+            ui.notify(
+                f"Copied {count} module{'s'[: count != 1]}: choose a module and paste (Ctrl+V)"
+            )
+
+    def paste(self) -> None:
+        """Ctrl+V: what was copied, docked to the chosen module."""
+        if self.studio.clip is None:
+            self.show_error("Nothing is copied yet: choose a module and press Ctrl+C.")
+        elif self._has_chosen():
+            self._select_new(self.session.paste, self.studio.clip)
+
+    def repeat(self) -> None:
+        """Ctrl+D: the chosen module with all beyond it once more, docked to its end."""
+        if self._has_chosen():
+            self._select_new(self.session.repeat)
+
+    def mirror(self) -> None:
+        """Ctrl+M: the chosen module with all beyond it, mirrored to the other side."""
+        if self._has_chosen():
+            self._select_new(self.session.mirror)
+
+    def _has_chosen(self) -> bool:
+        if self.selected is None:
+            self.show_error(NOTHING_CHOSEN)
+        return self.selected is not None
+
+    def _select_new(self, action: Callable[..., str], *args: Any) -> None:
+        """Choose the module that an edit of the chosen one has added."""
+        name = self.act(action, *args, str(self.selected))
+        if name:
+            self.select(name)
+            self.say(f"{name} docked")
 
     def undo(self) -> None:
         """Ctrl+Z."""
@@ -302,10 +357,12 @@ class Page:
         """Do what a key means."""
         if what in MODE_KEYS:
             self.show(MODE_KEYS[what])
-        elif what != "remove":
-            {"undo": self.undo, "redo": self.redo, "save": self.save}[what]()
-        elif self.mode == "build" and self.selected:
+        elif what in ("undo", "redo", "save"):
+            getattr(self, what)()
+        elif self.mode == "build" and what == "remove" and self.selected:
             self.remove(self.selected)
+        elif self.mode == "build" and what in ("copy", "paste", "repeat", "mirror"):
+            getattr(self, what)()
 
     @contextmanager
     def dialog(

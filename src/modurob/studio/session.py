@@ -27,7 +27,7 @@ from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import PATHS, TIME, RunRecord, RunSettings
-from modurob.studio import edits, exports, keyframes, project
+from modurob.studio import edits, exports, keyframes, project, subtrees
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.keyframes import KeyFrame
 from modurob.studio.live_session import Live
@@ -72,6 +72,7 @@ class Session:
         self._listeners: list[Listener] = []
         self._last_run = 0
         self._last_edit = ("", 0.0)  # of the pose, and its time [s]
+        self._model: tuple[Organism | None, RunSettings, Model] | None = None
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
         self.runner, self.live = Runner(self), Live(self)
@@ -137,8 +138,12 @@ class Session:
         return [run for run in self.project.runs if run.removed]
 
     def model(self) -> Model:
-        """The equations of the body, as the settings want them."""
-        return model_of(self.body(), self.settings)
+        """The equations of the body, as the settings want them; kept until one of them changes."""
+        body, settings, model = self._model or (None, None, None)
+        if model is None or body is not self.organism or settings is not self.settings:
+            model = model_of(self.body(), self.settings)
+            self._model = (self.organism, self.settings, model)
+        return model
 
     def configuration(self, model: Model) -> np.ndarray:
         """(nq,) the pose of the sliders, as far as the model has these joints. [rad, m]"""
@@ -234,18 +239,41 @@ class Session:
         self.change(f"dock {name}" if parent else f"place {name}", organism)
         return name
 
-    def remove(self, name: str) -> None:
-        """A module and all beyond it."""
+    def remove(self, *names: str) -> None:
+        """Modules and all beyond them."""
         organism = self.body()
-        count = len(organism.subtree(name))
-        rest = edits.remove(organism, name)
-        self.change(f"remove {name}" if count == 1 else f"remove {count} modules", rest)
+        rest = subtrees.without(organism, names)
+        count = len(organism) - (0 if rest is None else len(rest))
+        self.change(f"remove {names[0]}" if count == 1 else f"remove {count} modules", rest)
+
+    def paste(self, clip: subtrees.Clip, parent: str) -> str:
+        """A copy docked to a module; returns the name of its first module."""
+        organism, name = subtrees.pasted(self.body(), clip, parent)
+        self.change(f"paste {name}", organism)
+        return name
+
+    def repeat(self, module: str) -> str:
+        """A module with all beyond it once more, at its own end; returns its name there."""
+        organism, name = subtrees.repeated(self.body(), module)
+        self.change(f"repeat {module}", organism)
+        return name
+
+    def mirror(self, module: str) -> str:
+        """A module with all beyond it, mirrored; returns its name there."""
+        organism, name = subtrees.mirrored(self.body(), module)
+        self.change(f"mirror {module}", organism)
+        return name
 
     def move(
-        self, name: str, parent: str, port: int | str, child_port: int | str | None = None
+        self,
+        name: str,
+        parent: str,
+        port: int | str,
+        child_port: int | str | None = None,
+        turn: int | None = None,
     ) -> None:
         """A module with all beyond it to another port."""
-        self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port))
+        self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port, turn))
 
     def turn(self, name: str) -> None:
         """A module docked in its next way."""
@@ -256,6 +284,21 @@ class Session:
         if name == self.body().base:
             raise DockingError(f"'{name}' is the base already")
         self.change(f"make {name} the base", self.body().rebase(name))
+
+    def rename_module(self, old: str, new: str) -> None:
+        """Another name for a module; poses, locks and velocities of its joints go with it."""
+        organism = self.body().rename({old: new})
+
+        def moved(joints: dict[str, float]) -> dict[str, float]:
+            parts = ((name.partition("."), x) for name, x in joints.items())
+            return {
+                f"{new if owner == old else owner}{dot}{rest}": x for (owner, dot, rest), x in parts
+            }
+
+        self.project.pose = moved(self.project.pose)
+        named = {field: moved(getattr(self.settings, field)) for field in ("locked", "rates")}
+        self.project.settings = self.settings.edited(**named)
+        self.change(f"rename {old} to {new}", organism)
 
     def edit_parameters(self, names: list[str], **parameters: Any) -> None:
         """Other numbers in the datasheets of some modules."""
@@ -315,6 +358,22 @@ class Session:
         self._remember(f"pose of {', '.join(joints)}" if len(joints) == 1 else "pose", True)
         self.project.pose.update(joints)
         self.changed("pose")
+
+    def drag(self, body: str, point: list[float], target: list[float]) -> None:
+        """Move the joints so that a point of a body comes as near to a place as they can.
+
+        Args:
+            point: (3,) in the body's frame. [m]
+            target: (3,) in the world. [m]
+        """
+        model = self.model()
+        if self.settings.base == "free":  # the base stays where it is
+            model = model_of(self.body(), self.settings.edited(base="fixed"))
+        found = model.inverse_kinematics(
+            {body: target}, self.configuration(model), points={body: point}, restarts=0
+        )
+        joints = found.q[model.joint_slice_q].tolist()
+        self.set_pose(**dict(zip(model.joint_names, joints, strict=True)))
 
     def reset_pose(self) -> None:
         """All joints at zero."""

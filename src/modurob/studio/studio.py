@@ -18,6 +18,7 @@ from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.imports import Imported
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
+from modurob.studio.subtrees import Clip
 from modurob.walking.zoo import HINGES, gait_file, zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
@@ -30,6 +31,7 @@ class Studio:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.sessions: dict[str, Session] = {}
+        self.clip: Clip | None = None  # that was copied last, in any project
         self._reserved: dict[str, float] = {}
 
     def session(self, name: str) -> Session:

@@ -20,15 +20,23 @@ NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
-    """The organism in three dimensions. Events: dock, pick, remove, command (a key)."""
+    """The organism in three dimensions.
 
-    def set_building(self, on: bool) -> None:
-        """True if free ports are shown and clicks dock."""
-        self._props["building"] = on
+    Events: dock, pick, remove, turn, carry and move of modules; drag of a body, pose of joints;
+    command (a key).
+    """
+
+    def set_mode(self, mode: str) -> None:
+        """The panel that is open: in "build" modules are docked, in "move" joints are posed."""
+        self._props["mode"] = mode
 
 
 class PlanView(Element, component="web/plan.js"):
     """The organism from above. Events: dock, pick, remove, move, turn, rebase."""
+
+
+class TreeView(Element, component="web/tree.js"):
+    """The modules as a tree. Events: dock, pick, remove, turn, rebase, rename."""
 
 
 class Player(Element, component="web/player.js"):
@@ -54,8 +62,8 @@ class DropPlace(Element, component="web/drop.js"):
 class BodyView:
     """The body in three dimensions and from above, kept in step."""
 
-    def __init__(self, page: Page, stage: Stage, plan: PlanView) -> None:
-        self.page, self.stage, self.plan = page, stage, plan
+    def __init__(self, page: Page, stage: Stage, plan: PlanView, tree: TreeView) -> None:
+        self.page, self.stage, self.plan, self.tree = page, stage, plan, tree
         self._sent: tuple[Any, ...] = ()
 
     def follow(self, topic: str, fit: bool = False) -> None:
@@ -77,6 +85,7 @@ class BodyView:
         if organism is None:
             self.stage.run_method("set_state", {"cast": None})
             self.plan.run_method("set_plan", NOTHING)
+            self.tree.run_method("set_tree", {"modules": [], "sites": {}, "kind": ""})
             return
         model = self._model(organism)
         kind = session.kind(page.kind)
@@ -85,20 +94,45 @@ class BodyView:
             "set_state",
             {
                 "cast": view_data.scene_data(organism, model),
-                "poses": view_data.poses(model, session.configuration(model)),
+                **self._posed(model),
                 "ports": view_data.ports(organism, model, sites),
                 "fit": fit,
             },
         )
         self.plan.run_method("set_plan", view_data.plan(organism, sites))
+        if self.tree.visible:
+            self.tree.run_method("set_tree", view_data.tree(organism, kind, sites))
 
     def pose(self) -> None:
         """The same body, its joints elsewhere."""
         session = self.page.session
         if session.organism is not None:
-            model = self._model(session.organism)
-            poses = view_data.poses(model, session.configuration(model))
-            self.stage.run_method("set_poses", poses)
+            posed = self._posed(self._model(session.organism))
+            self.stage.run_method("set_poses", posed["poses"], posed["values"])
+
+    def _posed(self, model: Model) -> dict[str, Any]:
+        """Poses of the bodies, and positions of the joints."""
+        q = self.page.session.configuration(model)
+        values = q[model.joint_slice_q].tolist()
+        return {"poses": view_data.poses(model, q), "values": values}
+
+    def carry(self, module: str, step: int) -> None:
+        """Tell the stage where a module could dock with all beyond it."""
+        organism = self.page.session.body()
+        model, kind = self._model(organism), organism.kind(module)
+        sites = [*edits.moves(organism, module, step)]
+        self.stage.run_method(
+            "set_carry",
+            {
+                "module": module,
+                "names": organism.subtree(module),
+                "sites": view_data.ports(organism, model, sites),
+                "ports": {
+                    label: view_data.port_place(organism, model, module, label)
+                    for label in kind.docks
+                },
+            },
+        )
 
     def _model(self, organism: Organism) -> Model:
         """The model of the settings; on a fixed base if theirs does not fit."""
@@ -113,10 +147,11 @@ class BodyView:
         self.stage.run_method("set_palette", kind)
         self.plan.run_method("set_palette", kind)
 
-    def select(self, name: str | None) -> None:
-        """Mark a module in both."""
-        self.stage.run_method("select", name)
-        self.plan.run_method("select", name)
+    def select(self, name: str | None, chosen: list[str]) -> None:
+        """Mark the chosen module, and all that are chosen."""
+        self.stage.run_method("select", name, chosen)
+        self.plan.run_method("select", name, chosen)
+        self.tree.run_method("select", chosen)
 
     def _model_settings(self) -> tuple[Any, ...]:
         """The settings that change what is drawn."""

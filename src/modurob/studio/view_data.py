@@ -16,6 +16,16 @@ from modurob.studio.edits import CACHED, Site, heading
 DIGITS = 6  # micrometers
 REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
 SHOWN = {True: 1000.0, False: 180 / float(np.pi)}  # velocities in mm/s and deg/s
+LABELS = {
+    "superbot_light": "SuperBot, light",
+    "chen_link": "Link, small",
+    "chen_link_large": "Link, large",
+    "chen_revolute": "Revolute joint",
+    "chen_prismatic": "Prismatic joint",
+    "giusti_a": "Arm a, bends",
+    "giusti_b": "Arm b, twists",
+    "giusti_c": "Arm c, slides",
+}  # of kinds whose titles are long
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
@@ -42,6 +52,11 @@ def kind_data(kind: ModuleType) -> dict[str, Any]:
         "ports": {str(label): pose(kind.port_pose(label)) for label in kind.docks},
         "sides": {str(label): heading(kind, label) for label in kind.docks} if kind.grid else {},
     }
+
+
+def label(kind: ModuleType) -> str:
+    """A short name of a kind, for people."""
+    return LABELS.get(kind.name) or kind.title.partition(" (")[0] or kind.name
 
 
 def main_color(kind: ModuleType) -> str:
@@ -73,30 +88,42 @@ def sliders(
 ) -> list[dict[str, Any]]:
     """One for each joint, within its limits. [rad, m; rates as shown]"""
     found = []
-    for k, name in enumerate(model.joint_names):
+    for k, (name, ends) in enumerate(zip(model.joint_names, _limits(model), strict=True)):
         slides = bool(model.prismatic[k])
-        ends = np.array([model.lower[k], model.upper[k]])
-        low, high = np.where(np.isfinite(ends), ends, [-REACH[slides], REACH[slides]]).tolist()
         found.append(
             {
                 "name": name, "module": name.partition(".")[0], "slides": slides,
-                "lower": low, "upper": high, "value": values.get(name, 0.0),
+                "lower": ends[0], "upper": ends[1], "value": values.get(name, 0.0),
                 "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
             }
         )  # fmt: skip
     return found
 
 
+def _limits(model: Model) -> list[list[float]]:
+    """Limits of each joint; where it has none, the ends of its slider. [rad, m]"""
+    reach = np.where(model.prismatic, REACH[True], REACH[False])
+    low = np.where(np.isfinite(model.lower), model.lower, -reach)
+    return np.stack([low, np.where(np.isfinite(model.upper), model.upper, reach)], 1).tolist()
+
+
 def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[str, Any]]:
     """The free ports, fixed to bodies, with what the chosen kind would do there."""
-    result = []
-    for site in found:
-        kind = organism.kind(site.module)
-        as_one = model.is_merged(site.module)
-        body, place = _port(kind, site.port, as_one)
-        index = model.body_index(site.module if as_one else f"{site.module}.{body}")
-        result.append({**site._asdict(), "body": index, "pose": place, "size": kind.size})
-    return result
+    return [
+        {
+            **site._asdict(),
+            **port_place(organism, model, site.module, site.port),
+            "size": organism.kind(site.module).size,
+        }
+        for site in found
+    ]
+
+
+def port_place(organism: Organism, model: Model, module: str, label: int | str) -> dict[str, Any]:
+    """The body that a port is fixed to, and its pose there."""
+    as_one = model.is_merged(module)
+    body, place = _port(organism.kind(module), label, as_one)
+    return {"body": model.body_index(module if as_one else f"{module}.{body}"), "pose": place}
 
 
 def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
@@ -131,6 +158,32 @@ def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
         "sites": [site._asdict() for site in found if site.module in shown],
         "hidden": len(organism) - len(cells),
     }
+
+
+def tree(organism: Organism, kind: ModuleType, found: Iterable[Site]) -> dict[str, Any]:
+    """The modules from the base outward, each after its parent, and the free ports of each."""
+    modules: list[dict[str, Any]] = []
+    waiting = [(organism.base, 0)]
+    while waiting:
+        name, depth = waiting.pop()
+        own, held = organism.kind(name), organism.docking(name)
+        row = {"name": name, "depth": depth, "kind": label(own), "symbol": own.symbol}
+        row |= {"color": main_color(own), "base": held is None, "parent": None, "via": ""}
+        if held is not None:
+            row |= {"parent": held.parent, "held": held.port}
+            row["via"] = f"side {held.child_port} to {held.port}"
+        modules.append(row)
+        waiting += [(child, depth + 1) for child in reversed(organism.children(name))]
+    sites: dict[str, list[dict[str, Any]]] = {}
+    for site in found:
+        port = {"label": site.port, "port": f"side {site.port}", "why": site.why}
+        sites.setdefault(site.module, []).append(port)
+    return {"modules": modules, "sites": sites, "kind": label(kind)}
+
+
+def on_grid(organism: Organism) -> bool:
+    """True if the plan shows a module."""
+    return _grid_of(organism) is not None
 
 
 def _grid_of(organism: Organism) -> str | None:
@@ -178,6 +231,7 @@ def _joints(organism: Organism, model: Model) -> Iterable[dict[str, Any]]:
     through = (R @ (through - model.body_placement[bodies, :3, 3])[..., None])[..., 0]
     along = (R @ np.where(model.prismatic[:, None], v, w)[..., None])[..., 0]
     points, directions = through.round(DIGITS).tolist(), along.round(DIGITS).tolist()
+    limits = _limits(model)
     for k, joint in enumerate(model.joint_names):
         owner = joint.partition(".")[0]
         size = organism.kind(owner).size if owner in organism else 0.1
@@ -189,4 +243,6 @@ def _joints(organism: Organism, model: Model) -> Iterable[dict[str, Any]]:
             "direction": directions[k],
             "half": BEYOND * size,
             "slides": bool(model.prismatic[k]),
+            "lower": limits[k][0],
+            "upper": limits[k][1],
         }

@@ -31,7 +31,10 @@ from modurob.spatial import se3
 from modurob.studio import signals, view_data
 
 WEB = Path(__file__).parent / "web"
-STAGE = ("bus", "clock", "contact", "eye", "live", "organism", "playback", "scenery", "solids")
+STAGE = (
+    "bus", "clock", "contact", "eye", "guides", "live", "manipulator", "measure",
+    "organism", "playback", "scenery", "solids",
+)  # fmt: skip
 RUN = ("player", "plots")  # besides, for what moves
 FRAMES_PER_S = 30.0
 FEWEST_FRAMES, MOST_FRAMES = 120, 1200  # of a run: short ones have more a second, long ones fewer

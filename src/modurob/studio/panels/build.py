@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob import ModuleType, ModurobError
-from modurob.studio import imports
+from modurob.studio import edits, imports, view_data
 from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.panels.panel import (
     ModePanel,
     Redrawn,
     button,
+    chip,
+    mark,
     note,
     problem_line,
     test_id,
     title,
 )
-from modurob.studio.view import PlanView
+from modurob.studio.view import PlanView, TreeView
 from modurob.studio.view_data import main_color
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 AUTO = "auto"
+VIEWS = {"plan": "Plan", "tree": "Tree"}
 
 
 class BuildPanel(ModePanel):
@@ -37,16 +41,56 @@ class BuildPanel(ModePanel):
         with self.root:
             with ui.element("div").style("padding: 12px 14px 10px").classes("column"):
                 self.palette_part = Redrawn(self._palette)
+            self._views()
             with ui.element("div").classes("plan-box"):
-                self.plan = PlanView()
+                self.plan, self.tree = PlanView(), TreeView()
                 self.plan.on("dock", lambda e: page.dock(e.args, self.plan))
                 self.plan.on("pick", lambda e: page.select(e.args["module"]))
                 self.plan.on("remove", lambda e: page.remove(e.args["module"], self.plan))
-                self.plan.on("move", self._move)
-                self.plan.on("turn", self._turn)
+                self.plan.on("move", lambda e: self.move(e.args, self.plan))
+                self.plan.on("turn", lambda e: self.turn(e.args, self.plan))
                 self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
+                self.tree.on("dock", lambda e: page.dock(e.args, None))
+                self.tree.on("pick", lambda e: page.pick(**e.args))
+                self.tree.on("remove", lambda e: page.remove(e.args["module"]))
+                self.tree.on("turn", lambda e: self.turn(e.args, None))
+                self.tree.on("rebase", lambda e: self._rebase(e.args["module"], None))
+                self.tree.on("rename", lambda e: self._rename(**e.args))
             with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
                 self.module_part = Redrawn(self._module)
+        self.show_view()
+
+    # -- plan or tree ----------------------------------------------------------------------------
+
+    def _views(self) -> None:
+        self.view: str | None = None  # that the user chose
+        self.views: dict[str, ui.element] = {}
+        with ui.element("div").classes("row views").props('role=tablist aria-label="Views"'):
+            for name, text in VIEWS.items():
+                show = partial(self._choose_view, name)
+                props = {"role": "tab", "aria_controls": "panel"}
+                self.views[name] = chip(text, False, show, f"view-{name}", **props)
+
+    def _choose_view(self, name: str) -> None:
+        self.view = name
+        self.show_view()
+
+    def show_view(self) -> None:
+        """The plan, or the tree if it was chosen or no module is on a grid."""
+        organism = self.session.organism
+        flat = organism is None or view_data.on_grid(organism)
+        shown = self.view or ("plan" if flat else "tree")
+        if shown == "tree" != self.tree.visible and self.page.ready:
+            self.tree.set_visibility(True)
+            self.page.view.body()
+        self.plan.set_visibility(shown == "plan")
+        self.tree.set_visibility(shown == "tree")
+        mark(self.views, (shown,), "aria-selected")
+
+    def _rename(self, module: str, name: str) -> None:
+        self.page.act(self.session.rename_module, module, name)
+        if self.session.organism is not None and name in self.session.organism:
+            self.page.select(name)
 
     # -- the palette -----------------------------------------------------------------------------
 
@@ -65,7 +109,7 @@ class BuildPanel(ModePanel):
                 with test_id(choice, f"kind-{name}"):
                     swatch = ui.label(kind.symbol).classes("swatch")
                     swatch.style(f"background: {main_color(kind)}")
-                    ui.label(name)
+                    ui.label(view_data.label(kind))
         kind = self.session.kind(page.kind)
         with ui.element("div").classes("row").style("margin-top: 8px"):
             ports = {AUTO: "usual side", **{label: f"side {label}" for label in kind.docks}}
@@ -91,16 +135,24 @@ class BuildPanel(ModePanel):
         self.page.turn = None if event.value == AUTO else event.value
         self.page.chosen()
 
-    def _turn(self, event: Any) -> None:
-        """R: turn the module under the cursor, else the next one to dock."""
-        name = event.args["module"] or self.page.selected
+    def turn(self, where: dict[str, Any], view: Any) -> None:
+        """R: turn the module under the cursor, or the next one to dock at a site, or anywhere."""
+        page, site = self.page, where.get("site")
+        name = where["module"] or (None if site else page.selected)
         if name:
-            self.page.act(self.session.turn, name, where=self.plan)
+            page.act(self.session.turn, name, where=view)
             return
-        docks = self.session.kind(self.page.kind).docks
-        now = -1 if self.page.child_port is None else docks.index(self.page.child_port)
-        self.page.child_port = docks[(now + 1) % len(docks)]
-        self.page.chosen()
+        kind, organism = self.session.kind(page.kind), self.session.organism
+        found: list[tuple[Any, Any]] = [(label, page.turn) for label in kind.docks]
+        now: tuple[Any, Any] = (page.child_port, page.turn)
+        if site and organism is not None:
+            parent, port = organism.kind(site[0]), site[1]
+            found = [*edits.ways(parent, port, kind)] or found
+            mine = page.child_port or edits.usual_port(parent, port, kind)
+            now = (mine, edits.usual_turn(parent, port, kind, mine, page.turn))
+        after = found.index(now) + 1 if now in found else 0
+        page.child_port, page.turn = found[after % len(found)]
+        page.chosen()
 
     def _own(self) -> None:
         """A dialog for datasheets of the user's own."""
@@ -134,12 +186,13 @@ class BuildPanel(ModePanel):
 
     # -- moving modules --------------------------------------------------------------------------
 
-    def _move(self, event: Any) -> None:
-        to = event.args
-        self.page.act(self.session.move, to["name"], to["module"], to["port"], where=self.plan)
+    def move(self, to: dict[str, Any], view: Any) -> None:
+        """A module was dropped on a port."""
+        how = (to.get("child_port"), to.get("turn"))
+        self.page.act(self.session.move, to["name"], to["module"], to["port"], *how, where=view)
 
-    def _rebase(self, name: str) -> None:
-        self.page.act(self.session.rebase, name, where=self.plan)
+    def _rebase(self, name: str, view: Any = ...) -> None:
+        self.page.act(self.session.rebase, name, where=self.plan if view is ... else view)
 
     # -- the chosen module -----------------------------------------------------------------------
 
@@ -148,14 +201,17 @@ class BuildPanel(ModePanel):
         if organism is None or name is None or name not in organism:
             title("Chosen module")
             note(
-                "Click a module to choose it. Click near a side, or a free cell beside it, to "
-                "dock a new one; drag a module to move it with all beyond it."
+                "Click a module to choose it, with Shift several. Click near a side, or drag a "
+                "kind from above onto a port, to dock a new one; drag a module to move it with "
+                "all beyond it."
             )
             return
         kind, held = organism.kind(name), organism.docking(name)
         with ui.element("div").classes("rowbar"):
             title(f"{name} · {kind.title or kind.name}")
-        words = f"{kind.mass:g} kg, {kind.size:g} m"
+        chosen = len(self.page.chosen_modules)
+        words = f"{chosen} modules chosen; the last: " if chosen > 1 else ""
+        words += f"{kind.mass:g} kg, {kind.size:g} m"
         if held is not None:
             words += f"; side {held.child_port} to side {held.port} of {held.parent}"
         note(words + ("; the base" if name == organism.base else ""))
@@ -166,12 +222,24 @@ class BuildPanel(ModePanel):
             turn.set_enabled(name != organism.base)
             remove = button("Remove", lambda: self.page.remove(name), "remove-module", color=None)
             remove.classes("danger")
+        with ui.element("div").classes("row").style("margin-top: 6px"):
+            for text, action, keys in (
+                ("Copy", self.page.copy, "Ctrl+C"),
+                ("Paste here", self.page.paste, "Ctrl+V"),
+                ("Repeat", self.page.repeat, "Ctrl+D"),
+                ("Mirror", self.page.mirror, "Ctrl+M"),
+            ):
+                made = button(text, action, f"module-{text.split(' ')[0].lower()}")
+                made._props["title"] = f"With all beyond it ({keys})"
+                made.set_enabled(text in ("Copy", "Paste here") or name != organism.base)
 
     def refresh(self, topic: str) -> None:
         if topic in ("kinds",):
             self.palette_part.refresh()
         if topic in ("body", "selected"):
             self.module_part.refresh()
+        if topic == "body":
+            self.show_view()
 
 
 def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:

@@ -206,9 +206,15 @@ KEYS = (
     ("Alt+1 … Alt+5", "Build, Understand, Move, See, Live"),
     ("Ctrl+Z, Ctrl+Y", "undo, redo"),
     ("Ctrl+S", "save"),
-    ("Arrows, Enter", "in the plan: move the cursor, dock or choose"),
-    ("R, B, Delete", "in the plan: turn, make it the base, remove"),
-    ("F, T, N, A, C", "in the 3D view: show all, from above, names, axes, follow the robot"),
+    ("Ctrl+C, Ctrl+V, Ctrl+D, Ctrl+M", "copy, paste, repeat, mirror the chosen module"),
+    ("Arrows, Enter", "in the plan and the tree: move, dock or choose"),
+    ("R, B, Delete", "in the plan and the tree: turn, make it the base, remove; R also in 3D"),
+    ("F2", "in the tree: rename"),
+    ("F, T, N, A, C", "in the 3D view: show all, from above, names, axes, what the camera follows"),
+    (
+        "Shift, Alt, Escape",
+        "in the 3D view: choose several, turn the camera over a body, end a drag",
+    ),
     ("Space, ←, →", "in the player: play or pause, step"),
 )
 

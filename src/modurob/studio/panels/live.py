@@ -156,7 +156,7 @@ class LivePanel(ModePanel):
                 text = name if state == "found" else f"{name} · {state}"
                 chosen = name == self.page.selected
                 pressed = "true" if chosen else "false"
-                choose = partial(self.page.select, None if chosen else name)
+                choose = partial(self.page.select, *(() if chosen else (name,)))
                 made = chip(text, chosen, choose, f"live-{name}", aria_pressed=pressed)
                 made.classes(f"module-{state.replace(' ', '-')}")
 

@@ -65,6 +65,7 @@ class MovePanel(ModePanel):
                     title("Pose at the start")
                     look = "flat dense no-caps size=sm"
                     button("All to zero", lambda: self.session.reset_pose(), look=look)
+                note("Or in the 3D view: drag a body, or click one and turn its ring.")
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
                 self.sliders.on("rate", lambda e: self._rate(**e.args))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -129,6 +129,15 @@ def plain_button(
 def chip(text: str, on: bool, action: Callable[[], Any], name: str, **props: str) -> ui.element:
     """A choice that is on or off."""
     return plain_button(text, action, name, "chip on" if on else "chip", **props)
+
+
+def mark(chips: Mapping[str, ui.element], chosen: tuple[str, ...], state: str) -> None:
+    """Mark those that are chosen, in place: a button that is replaced loses its click."""
+    for name, made in chips.items():
+        on = name in chosen
+        made._props[state] = "true" if on else "false"
+        made.classes(add="on" if on else "", remove="" if on else "on")
+        made.update()
 
 
 def moving(model: Model) -> str:

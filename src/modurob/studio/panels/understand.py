@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from modurob.studio.panels.panel import (
     Redrawn,
     button,
     chip,
+    mark,
     moving,
     note,
     test_id,
@@ -62,7 +63,7 @@ class UnderstandPanel(ModePanel):
         self.open()
 
     def open(self) -> None:
-        _mark(self.tabs, (self.part,), "aria-selected")
+        mark(self.tabs, (self.part,), "aria-selected")
         if self._stale:
             self._stale = False
             self.content_part.refresh()
@@ -167,7 +168,7 @@ class UnderstandPanel(ModePanel):
                 **{name: self._option(name, name) for name in "MCN"},
                 **{name: self._option(name, text) for name, text in SYMBOLS.items()},
             }
-        _mark(self.options, (self.matrix, self.symbols), "aria-pressed")
+        mark(self.options, (self.matrix, self.symbols), "aria-pressed")
         self.entries_part = Redrawn(lambda: self._entries(model))
         with ui.element("div").classes("row"):
             _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
@@ -211,7 +212,7 @@ class UnderstandPanel(ModePanel):
             self.symbols = name
         else:
             self.matrix, self.entry = name, "N[1]" if name == "N" else f"{name}[1,1]"
-        _mark(self.options, (self.matrix, self.symbols), "aria-pressed")
+        mark(self.options, (self.matrix, self.symbols), "aria-pressed")
         self._ask(self.entry)
 
     def _ask(self, entry: str) -> None:
@@ -262,15 +263,6 @@ class UnderstandPanel(ModePanel):
         file = f"{self.session.name}.zip"
         ui.download.content(data, file)
         ui.notify(f"{file}: header, source and test of all equations", position="bottom")
-
-
-def _mark(chips: Mapping[str, ui.element], chosen: tuple[str, ...], state: str) -> None:
-    """Mark those that are chosen, in place: a button that is replaced loses its click."""
-    for name, made in chips.items():
-        on = name in chosen
-        made._props[state] = "true" if on else "false"
-        made.classes(add="on" if on else "", remove="" if on else "on")
-        made.update()
 
 
 def _button(text: str, icon: str, action: Callable[[], Any]) -> ui.button:

@@ -44,6 +44,7 @@ document.addEventListener("focusin", (event) => names(event.target) && hovered(e
 
 // -- keys of the page: what a key means is decided here, where it is known what has the focus ---------
 
+const COPYING = { c: "copy", v: "paste", d: "repeat", m: "mirror" }; // with Ctrl, while no text is marked
 const FIELDS = ["INPUT", "SELECT", "TEXTAREA"];
 let left = null; // a dialog that was left by Escape: it closes when the server has answered
 
@@ -61,6 +62,7 @@ function command(event) {
   if (FIELDS.includes(document.activeElement?.tagName)) return null;
   if (control && key === "z") return event.shiftKey ? "redo" : "undo";
   if (control && key === "y") return "redo";
+  if (control && COPYING[key] && !getSelection().toString()) return COPYING[key];
   return key === "Delete" ? "remove" : null;
 }
 
@@ -82,6 +84,19 @@ addEventListener("beforeunload", (event) => {
   const state = document.querySelector("[data-testid=saved]")?.innerText ?? "";
   const offline = window.socket && !window.socket.connected;
   if (!window.modurob?.leaving && (state.startsWith("Not") || (offline && state.startsWith("Saving")))) event.preventDefault();
+});
+
+// -- lists of tabs answer arrow keys -----------------------------------------------------------------------
+
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+  const tab = event.target.closest?.("[role=tab]"), list = tab?.closest("[role=tablist]");
+  if (!list || step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  const tabs = [...list.querySelectorAll("[role=tab]")], at = tabs.indexOf(tab) + step, last = tabs.length - 1;
+  const next = tabs[Number.isFinite(at) ? (at + tabs.length) % tabs.length : at < 0 ? 0 : last];
+  next.focus();
+  next.click();
+  event.preventDefault();
 });
 
 // -- browsers send no click if the button moves between press and release: it is sent here ---------------

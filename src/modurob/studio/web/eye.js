@@ -2,18 +2,18 @@
 import { THREE, OrbitControls } from "nicegui-scene";
 
 const FLIGHT = 250; // [ms]
-const FAR = 100; // [m] that is seen at least
+const NEAR = 0.01, FAR = 40; // what is drawn, over the distance of the target
 
 export class Eye {
   constructor(canvas, changed) {
     this.changed = changed;
-    this.camera = new THREE.PerspectiveCamera(30, 1, 0.02, FAR);
+    this.camera = new THREE.PerspectiveCamera(30, 1, 0.02, 100);
     this.camera.up.set(0, 0, 1);
     this.camera.position.set(0.55, -1.0, 0.8);
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.enableDamping = true;
     this.controls.dampingFactor = 0.12;
-    this.controls.addEventListener("change", changed);
+    this.controls.addEventListener("change", () => { this.depth(); changed(); });
   }
 
   resize(width, height) {
@@ -26,6 +26,14 @@ export class Eye {
     const sphere = box.getBoundingSphere(new THREE.Sphere()), distance = this.distance(1.08 * sphere.radius);
     const direction = this.camera.position.clone().sub(this.controls.target).normalize();
     this.fly(sphere.center, sphere.center.clone().addScaledVector(direction, distance), smooth);
+  }
+
+  // Near and far planes that suit the distance of what is looked at.
+  depth() {
+    const { camera, controls } = this, distance = camera.position.distanceTo(controls.target);
+    if (Math.abs(camera.far - FAR * distance) < 0.2 * camera.far) return;
+    Object.assign(camera, { near: NEAR * distance, far: FAR * distance });
+    camera.updateProjectionMatrix();
   }
 
   // From where all within a radius is seen.
@@ -48,6 +56,7 @@ export class Eye {
     controls.target.add(step);
     this.journey.back = Math.max(1, this.distance(reach(controls.target)) / before.usual);
     camera.position.copy(controls.target).addScaledVector(away, this.journey.back / before.back);
+    this.depth();
     this.changed();
   }
 
@@ -61,13 +70,12 @@ export class Eye {
     const flight = (this.flight = [a, b, target, place]); // a journey goes on meanwhile
     const distance = place.distanceTo(target);
     if (this.journey) Object.assign(this.journey, { usual: distance, back: 1 });
-    this.camera.far = Math.max(FAR, 4 * distance);
-    this.camera.updateProjectionMatrix();
     const step = () => {
       if (this.flight !== flight) return;
       const x = smooth ? Math.min(1, (performance.now() - begin) / FLIGHT) : 1, s = x * x * (3 - 2 * x);
       this.controls.target.lerpVectors(a, target, s);
       this.camera.position.lerpVectors(b, place, s);
+      this.depth();
       this.changed();
       if (x < 1) requestAnimationFrame(step);
       else this.flight = null;

@@ -3,14 +3,18 @@ import { THREE } from "nicegui-scene";
 import { color, highlight, on, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
-import { Bodies, matrix } from "modurob-web/solids.js";
+import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
+import { Manipulator, ghost_cast } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
+import { Measures } from "modurob-web/measure.js";
+import { Guides } from "modurob-web/guides.js";
 import { LiveView } from "modurob-web/live.js";
 
 const CLICK = 4; // pixels between press and release that are still a click
+// What the camera does during playback.
+const FOLLOW = { base: "The camera follows the base", mass: "The camera follows the center of mass", free: "The camera stays" };
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
-const FLIP = new THREE.Matrix4().makeRotationX(Math.PI);
 
 export default {
   template: `
@@ -20,20 +24,26 @@ export default {
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
+      <button v-if="played && mode === 'move'" type="button" class="chip back" data-testid="back-to-pose" @click="stop_run()">Back to the pose at the start</button>
+      <div class="stage-box-select" ref="box"></div>
+      <div class="stage-labels" ref="measures" data-testid="measures" aria-live="off"></div>
+      <div class="stage-arrows" ref="arrows"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
       <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
+      <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
         <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="from_above()"><span class="material-icons">vertical_align_bottom</span></button>
         <button class="tool" :class="{ on: names }" title="Names of modules (N)" aria-label="Names of modules" :aria-pressed="names" @click="names = !names; relabel()"><span class="material-icons">label</span></button>
         <button class="tool" :class="{ on: axes }" title="Joint axes (A)" aria-label="Joint axes" :aria-pressed="axes" @click="axes = !axes; redraw()"><span class="material-icons">sync_alt</span></button>
-        <button class="tool" :class="{ on: follow }" title="Follow the robot during playback (C)" aria-label="Follow the robot during playback" :aria-pressed="follow" data-testid="follow" @click="set_follow()"><span class="material-icons">videocam</span></button>
+        <button class="tool" :class="{ on: follow !== 'free' }" :title="FOLLOW[follow] + ' (C changes it)'" :aria-label="FOLLOW[follow]" data-testid="follow" @click="set_follow()"><span class="material-icons">{{ { base: 'videocam', mass: 'adjust', free: 'videocam_off' }[follow] }}</span></button>
       </div>
     </div>`,
-  props: { building: Boolean },
-  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
-  watch: { building() { this.redraw(); } },
+  props: { mode: String },
+  data: () => ({ bubble: null, names: false, axes: false, follow: "base", FOLLOW, summary: "empty", said: "", scale: null, live: false, played: false, forces: 0 }),
+  computed: { building() { return this.mode === "build"; } },
+  watch: { mode() { this.redraw(); } },
 
   mounted() {
     // Not in data(): Vue's proxies cost time and break three.js.
@@ -56,8 +66,14 @@ export default {
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
-    S.state = null;
+    S.state = S.selected = null;
+    S.chosen = new Set();
     S.ray = new THREE.Raycaster();
+    S.aimed = (event) => this.aimed(event);
+    S.hands = new Manipulator(S, {
+      emit: (event, detail) => this.$emit(event, detail), changed: () => (S.dirty = true),
+      note: (text) => (this.$refs.way.textContent = text), ghost: (port) => this.show_ghost(port), box: this.$refs.box,
+    });
     S.dirty = true;
     S.rendered = 0;
     S.observer = new ResizeObserver(() => this.resize());
@@ -72,6 +88,8 @@ export default {
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
       on("aids", (aids) => { S.playback.aids(aids); this.explain_forces(); S.dirty = true; }),
     ];
+    S.measures = new Measures(S.scene, this.$refs.measures);
+    S.guides = new Guides(this.$refs.bar, this.$refs.arrows, (place) => this.visit(place));
     this.theme();
     this.pointer(canvas);
     const loop = () => {
@@ -80,8 +98,12 @@ export default {
       if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
       if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
       S.dirty = false;
+      S.hands.place_rings();
+      S.measures.draw(S.bodies, S.camera, this.$el.clientWidth, this.$el.clientHeight);
       S.renderer.render(S.scene, S.camera);
       this.place_labels();
+      S.guides.measure(S.camera, S.eye.controls.target, this.$el.clientHeight);
+      S.guides.point(S.camera, S.playback.active ? S.playback.pieces() : [], this.$el.clientWidth, this.$el.clientHeight, S.eye.controls.target);
       S.rendered = performance.now();
     };
     loop();
@@ -92,6 +114,7 @@ export default {
     cancelAnimationFrame(this.S.frame);
     this.S.observer.disconnect();
     this.S.ends.forEach((end) => end());
+    this.S.hands.dispose();
     this.S.renderer.dispose();
   },
 
@@ -123,6 +146,7 @@ export default {
       S.base.material.color.set(color("accent"));
       S.playback.theme();
       S.live.theme();
+      S.hands.theme();
       this.ground();
       this.redraw();
     },
@@ -146,8 +170,10 @@ export default {
       S.state = state;
       S.playback.stop();
       S.live.stop();
-      this.live = false;
+      this.live = this.played = false;
       S.other.clear();
+      const hovered = S.ghostPort;
+      S.ghostPort = null;
       S.ghost.clear();
       this.bubble = this.scale = null;
       this.explain_forces();
@@ -161,18 +187,21 @@ export default {
       }
       this.ground();
       this.redraw();
+      if (!S.hands.again() && hovered) this.hover(S.event); // R: the same port, another way
       if (state.cast && (first || state.fit || S.eye.misses(S.bodies.box()))) this.fit(!first);
       S.shown = performance.now();
     },
-    set_poses(poses) {
+    set_poses(poses, values) {
       const { S } = this;
       if (!S.state?.cast) return;
       if (S.playback.active) this.stop_run();
-      S.state.poses = poses;
+      Object.assign(S.state, { poses, values });
       if (S.live.active) return;
       S.bodies.pose(poses.flat());
+      S.hands.answered();
       this.redraw();
     },
+    set_carry(carried) { this.S.hands.set_carry(carried); },
     // A live robot: the scene when it changes, a frame many times a second.
     set_live(scene) {
       const { S } = this;
@@ -196,7 +225,14 @@ export default {
       S.dirty = true;
     },
     set_palette(kind) { this.S.kind = kind; },
-    select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); },
+    // The chosen module, and all that are chosen.
+    select(name, names) {
+      const { S } = this;
+      Object.assign(S, { selected: name, chosen: new Set(names) });
+      S.measures.set(names);
+      this.lit(null, null);
+      S.hands.show_rings();
+    },
     explain(text) {
       const at = this.S.at ?? { x: 40, y: 60 };
       this.bubble = { text, x: Math.min(at.x, this.$el.clientWidth - 300), y: at.y };
@@ -215,6 +251,7 @@ export default {
       const { S } = this;
       if (!run) return this.stop_run();
       S.playback.start(run);
+      this.played = true;
       S.eye.along();
       this.go_along();
       S.ghost.clear();
@@ -231,6 +268,7 @@ export default {
       const { S } = this;
       if (!S.playback.active) return;
       S.playback.stop();
+      this.played = false;
       this.scale = null;
       this.$refs.way.textContent = "";
       if (S.state?.cast) this.set_state({ ...S.state, fit: false });
@@ -250,6 +288,8 @@ export default {
       }
       S.ports.instanceMatrix.needsUpdate = true;
       if (S.ports.instanceColor) S.ports.instanceColor.needsUpdate = true;
+      S.hands.mode = this.mode;
+      S.hands.show_rings();
       this.draw_axes();
       this.mark_base();
       this.relabel();
@@ -279,7 +319,8 @@ export default {
       if (!S.bodies.cast) return;
       S.joint = joint;
       const owner = this.aim()?.module;
-      S.bodies.light(module ?? owner ?? S.selected, color("highlight"));
+      const lit = module ?? owner ?? S.selected;
+      S.bodies.light(S.chosen.size > 1 ? new Set([lit, ...S.chosen]) : new Set([lit]), color("highlight"));
       S.over = module;
       this.relabel();
       S.dirty = true;
@@ -303,10 +344,10 @@ export default {
       S.labels.replaceChildren();
       S.tags = [];
       for (const module of S.bodies.cast?.modules ?? []) {
-        const wanted = this.names || module.base || module.name === S.selected || module.name === S.over;
+        const wanted = this.names || module.base || S.chosen.has(module.name) || module.name === S.over;
         if (!wanted || (S.playback.active && !this.names && module.name !== S.over)) continue;
         const tag = document.createElement("div");
-        tag.className = "tag" + (module.base ? " tag-base" : "") + (module.name === S.selected ? " tag-selected" : "");
+        tag.className = "tag" + (module.base ? " tag-base" : "") + (S.chosen.has(module.name) ? " tag-selected" : "");
         tag.textContent = module.base ? `${module.name} · base` : module.name;
         S.labels.append(tag);
         S.tags.push([tag, module.name]);
@@ -326,18 +367,26 @@ export default {
     seen() {
       const { playback, bodies, live, other } = this.S;
       if (!playback.active) return live.active ? bodies.box().union(other.box()) : bodies.box();
-      return this.follow ? playback.near() : playback.whole;
+      return this.follow === "free" ? playback.whole : playback.near(this.follow);
     },
     // During playback the eye moves along with the base, and steps back from pieces that come off.
     go_along() {
       const { eye, playback } = this.S;
-      if (!this.follow) return;
-      const way = playback.travel(), far = way.length();
+      if (this.follow === "free") return;
+      const way = playback.travel(this.follow), far = way.length();
       eye.along(way, (point) => playback.reach(point));
-      this.$refs.way.textContent = far > 0.005 ? `base ${far.toFixed(2)} m from where it was` : "";
+      this.S.scenery.follow(eye.controls.target);
+      this.$refs.way.textContent = far > 0.005 ? `${this.follow === "mass" ? "center of mass" : "base"} ${far.toFixed(2)} m from where it was` : "";
+    },
+    // To a piece that is out of sight; the camera stays there.
+    visit(place) {
+      const { eye, playback } = this.S, size = new THREE.Vector3().setScalar(2 * playback.size);
+      if (this.follow !== "free") { this.follow = "free"; eye.along(); this.$refs.way.textContent = ""; }
+      eye.fit(new THREE.Box3(place.clone().sub(size), place.clone().add(size)));
+      this.S.scenery.follow(place);
     },
     set_follow() {
-      this.follow = !this.follow;
+      this.follow = { base: "mass", mass: "free", free: "base" }[this.follow];
       this.S.eye.along();
       this.$refs.way.textContent = "";
       if (!this.S.playback.active) return;
@@ -351,9 +400,22 @@ export default {
     pointer(canvas) {
       const { S } = this;
       let down = null, waiting = false;
-      canvas.addEventListener("pointerdown", (e) => (down = [e.clientX, e.clientY]));
+      // before the camera's own: what is dragged on a body moves the body
+      this.$el.addEventListener("pointerdown", (e) => {
+        down = [e.clientX, e.clientY];
+        if (e.target !== canvas || !S.hands.press(e, this.aimed(e))) return;
+        S.eye.controls.enabled = false;
+        canvas.setPointerCapture(e.pointerId);
+      }, true);
+      for (const type of ["pointerup", "pointercancel"]) {
+        this.$el.addEventListener(type, (e) => {
+          S.eye.controls.enabled = true;
+          if (S.hands.release(e)) down = null;
+        }, true);
+      }
       canvas.addEventListener("pointermove", (e) => {
         S.event = e;
+        if (S.hands.drag && S.hands.move(e, this.aimed(e))) return;
         if (waiting || e.buttons) return;
         waiting = true;
         requestAnimationFrame(() => { waiting = false; this.hover(S.event); });
@@ -369,15 +431,21 @@ export default {
         if (e.button !== 0 || !down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
         const found = this.under(e);
         S.clicked = performance.now();
-        if (found.port) this.$emit("dock", { module: found.port.module, port: found.port.port });
+        if (found.port && !e.shiftKey) this.$emit("dock", { module: found.port.module, port: found.port.port });
         else if (this.building && !S.state?.cast) this.$emit("dock", { module: null, port: null });
-        else this.$emit("pick", { module: found.module ?? null });
+        else this.$emit("pick", { modules: found.module ? [found.module] : [], more: e.shiftKey || e.ctrlKey || e.metaKey });
       });
     },
-    under(e) {
+    // The ray from the eye through the pointer.
+    aimed(e) {
       const { S } = this, r = S.canvas.getBoundingClientRect();
       S.at = { x: e.clientX - r.x + 12, y: e.clientY - r.y + 12 };
       S.ray.setFromCamera(new THREE.Vector2(((e.clientX - r.x) / r.width) * 2 - 1, 1 - ((e.clientY - r.y) / r.height) * 2), S.camera);
+      return S.ray;
+    },
+    under(e) {
+      const { S } = this;
+      this.aimed(e);
       const body = S.bodies.pick(S.ray) ?? (S.live.active ? S.other.pick(S.ray) : null);
       if (S.ports.count) {
         S.ports.computeBoundingSphere();
@@ -394,13 +462,13 @@ export default {
     },
     show_ghost(port) {
       const { S } = this;
-      if (S.ghostPort === port) return;
+      if (S.ghostPort === port && port) return;
       S.ghostPort = port;
       S.ghost.clear();
       S.dirty = true;
       if (!port || !S.kind?.ports[port.child_port]) return;
       S.ghost.tint = port.why ? color("bad") : null;
-      S.ghost.set({ bodies: ["ghost"], modules: [{ name: "ghost", body: 0, size: S.kind.size }], solids: S.kind.solids, joints: [] });
+      S.ghost.set(ghost_cast(S.kind));
       const T = S.bodies.frames[port.body].clone().multiply(matrix(port.pose));
       T.multiply(new THREE.Matrix4().makeRotationZ((port.turn * Math.PI) / 180)).multiply(FLIP);
       T.multiply(matrix(S.kind.ports[port.child_port]).invert());

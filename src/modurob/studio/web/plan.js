@@ -20,7 +20,7 @@ export default {
         <rect x="-500" y="-500" width="1000" height="1000" fill="url(#plan-grid)" />
         <rect v-if="hint" class="plan-hint" :x="hint.x - 0.46" :y="-hint.y - 0.46" width="0.92" height="0.92" rx="0.12" />
         <g v-for="cell in plan.cells" :key="cell.name" :transform="at(cell)" class="plan-cell"
-           :class="{ base: cell.base, chosen: cell.name === selected, dragged: drag && drag.names.has(cell.name) }"
+           :class="{ base: cell.base, chosen: cell.name === selected || chosen.includes(cell.name), dragged: drag && drag.names.has(cell.name) }"
            :data-module="cell.name" :data-cell="cell.x + ',' + cell.y">
           <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="cell.color" />
           <line v-if="cell.hinge !== null" class="plan-hinge" :x1="cell.hinge === 0 ? -0.38 : 0" :x2="cell.hinge === 0 ? 0.38 : 0"
@@ -45,7 +45,7 @@ export default {
       <div id="plan-help" class="sr-only">Arrow keys move the cursor, Enter docks or selects, R turns, B makes the base, Delete removes.</div>
     </div>`,
   data: () => ({
-    plan: { cells: [], links: [], sites: [], hidden: 0 }, kind: null, selected: null, ghost: null, hint: null,
+    plan: { cells: [], links: [], sites: [], hidden: 0 }, kind: null, selected: null, chosen: [], ghost: null, hint: null,
     drag: null, bubble: null, cursor: { x: 0, y: 0 }, focused: false, center: [0, 0], zoom: 7, size: [400, 300],
   }),
   computed: {
@@ -58,10 +58,13 @@ export default {
   mounted() {
     this.observer = new ResizeObserver(() => { this.size = [this.$el.clientWidth || 400, this.$el.clientHeight || 300]; });
     this.observer.observe(this.$el);
-    this.end = on("highlight", ({ module }) => this.$el.classList.toggle("has-lit", Boolean(module)));
+    this.ends = [
+      on("highlight", ({ module }) => this.$el.classList.toggle("has-lit", Boolean(module))),
+      on("carry", ({ event, done }) => this.carried(event, done)),
+    ];
     window.modurob = { ...(window.modurob ?? {}), plan: this };
   },
-  beforeUnmount() { this.observer.disconnect(); this.end(); },
+  beforeUnmount() { this.observer.disconnect(); this.ends.forEach((end) => end()); },
 
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
@@ -71,7 +74,7 @@ export default {
       this.follow();
     },
     set_palette(kind) { this.kind = kind; this.ghost = null; },
-    select(name) { this.selected = name; },
+    select(name, chosen) { Object.assign(this, { selected: name, chosen }); },
     set_hint(hint) { this.hint = hint; if (hint) this.cursor = { x: hint.x, y: hint.y }; },
     explain(text) {
       const at = this.at_pixels ?? { x: 20, y: 40 };
@@ -184,6 +187,13 @@ export default {
       }
       this.cursor = { x: Math.round(p.x), y: Math.round(p.y) }; // keys go on from here
       this.click(p);
+    },
+    // A kind of the palette is dragged over the plan, or dropped.
+    carried(event, done) {
+      const r = this.$refs.svg.getBoundingClientRect();
+      const inside = event.clientX > r.x && event.clientX < r.right && event.clientY > r.y && event.clientY < r.bottom;
+      if (inside && done) this.click(this.point(event));
+      else this.show(inside ? this.target(this.point(event)) : null);
     },
     click(p) {
       const x = Math.round(p.x), y = Math.round(p.y);

@@ -100,8 +100,18 @@ export class Playback {
     this.limit = FAR * this.piece.getSize(P).length();
   }
 
-  // How far the base has come since the beginning.
-  travel() {
+  // Pieces at this time: their names, and where their first bodies are.
+  *pieces() {
+    let at = 0;
+    for (const part of this.current) {
+      yield [part.name, P.fromArray(this.numbers.current, at + 7 * base(part))];
+      at += 7 * part.cast.bodies.length;
+    }
+  }
+
+  // How far the base, or the center of mass, has come since the beginning.
+  travel(of = "base") {
+    if (of === "mass" && this.run.mass) return this.center(clock.t).sub(this.center(this.run.begin));
     const numbers = this.numbers.current, way = new THREE.Vector3();
     let at = 0;
     for (const part of this.current) {
@@ -112,8 +122,8 @@ export class Playback {
   }
 
   // The piece with the base, wherever it is in the run, and where it has come to; with the other pieces that are near.
-  near() {
-    const way = this.travel(), box = this.piece.clone().translate(way), point = this.begin.clone().add(way);
+  near(of) {
+    const way = this.travel(of), box = this.piece.clone().translate(way), point = this.begin.clone().add(way);
     for (const [p, away] of this.places(point)) if (away < this.limit) box.expandByPoint(p);
     return box;
   }
@@ -159,13 +169,19 @@ export class Playback {
     bodies.pose(this.numbers[slot]);
   }
 
+  // The center of mass at a time.
+  center(t) {
+    const { mass } = this.run;
+    const row = before(mass.t, t), next = Math.min(row + 1, mass.t.length - 1), gap = mass.t[next] - mass.t[row];
+    const s = gap > 0 ? Math.min(1, (t - mass.t[row]) / gap) : 0;
+    return new THREE.Vector3().fromArray(mass.xyz[row]).lerp(new THREE.Vector3().fromArray(mass.xyz[next]), s);
+  }
+
   weigh(t) {
     const mass = this.run.mass;
     this.aid.visible = Boolean(mass && this.wanted.mass);
     if (!this.aid.visible) return;
-    const row = before(mass.t, t), next = Math.min(row + 1, mass.t.length - 1), gap = mass.t[next] - mass.t[row];
-    const s = gap > 0 ? Math.min(1, (t - mass.t[row]) / gap) : 0;
-    const [x, y, z] = [0, 1, 2].map((k) => mass.xyz[row][k] * (1 - s) + mass.xyz[next][k] * s);
+    const { x, y, z } = this.center(t);
     this.mass.position.set(x, y, z);
     this.mass.scale.setScalar(0.1 * this.size);
     const floor = height(this.ground, x, y);

@@ -3,6 +3,7 @@ import { on, say } from "modurob-web/bus.js";
 import { clock, play, seek, span } from "modurob-web/clock.js";
 
 const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻", overload: "⚠" };
+const LETTER = 6.3, GAP = 8; // pixels of a letter of a mark, and between two marks
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
 const MAGIC = "MRTJ", HEAD = 12;
 
@@ -20,6 +21,30 @@ function unpack(buffer, data) {
   return { parts, begin, end, mass: data.mass, tints: data.tints ?? [], ground: data.ground ?? null, panels: data.panels, events: data.events };
 }
 
+// Labels of events on the timeline: in full where there is room, else a sign, and one sign for several
+// that would be drawn over each other.
+export function marks(events, place) {
+  const found = [];
+  for (const { time, what } of [...events].sort((a, b) => a.time - b.time)) {
+    const sign = SIGNS[what.split(" ")[0]] ?? "•", at = place(time), last = found[found.length - 1];
+    if (last && at - last.at < 2 * GAP) {
+      last.count += 1;
+      Object.assign(last, { title: `${last.title}; ${what}`, text: `${last.sign}${last.count}` });
+      continue;
+    }
+    const text = `${sign} ${what.split(" (")[0]}`, half = (LETTER * text.length) / 2;
+    found.push({ time, at, sign, count: 1, title: what, text, half });
+  }
+  let end = -Infinity;
+  found.forEach((mark, k) => {
+    const next = found[k + 1]?.at ?? Infinity, short = LETTER * 1.5;
+    if (mark.count > 1) mark.half = short;
+    else if (mark.at - mark.half < end + GAP || mark.at + mark.half + GAP > next - short) Object.assign(mark, { text: mark.sign, half: short });
+    end = mark.at + mark.half;
+  });
+  return found;
+}
+
 async function load(url) {
   const [bin, json] = await Promise.all([fetch(`${url}.bin`), fetch(`${url}.json`)]);
   if (!bin.ok || !json.ok) throw new Error("the files of this run are gone; run it again");
@@ -32,8 +57,7 @@ export default {
       <button class="playbutton" :disabled="!run" @click="toggle" :aria-label="playing ? 'Pause' : 'Play'" data-testid="play">
         <span class="material-icons">{{ playing ? 'pause' : 'play_arrow' }}</span></button>
       <div class="track">
-        <button v-for="e in run ? run.events : []" :key="e.time" class="event" :style="{ left: 100 * (e.time - begin) / (end - begin) + '%' }"
-                :title="e.what" @click="go(e.time)">{{ sign(e.what) }} {{ e.what.split(' (')[0] }}</button>
+        <button v-for="e in marks" :key="e.at" class="event" :style="{ left: e.at + 'px' }" :title="e.title" @click="go(e.time)">{{ e.text }}</button>
         <input ref="range" type="range" :disabled="!run" min="0" max="1000" step="1" value="0" aria-label="Time" data-testid="scrub"
                @input="scrub" />
       </div>
@@ -46,9 +70,12 @@ export default {
       <button v-if="run?.ground" class="tool" :class="{ on: contact }" :aria-pressed="contact" title="Forces of the ground, support polygon" aria-label="Forces of the ground, support polygon" data-testid="contact" @click="setContact"><span class="material-icons">publish</span></button>
       <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
     </div>`,
-  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, contact: true, tint: "", picked: null, tints: [], problem: "", begin: 0, end: 1 }),
+  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, contact: true, tint: "", picked: null, tints: [], problem: "", begin: 0, end: 1, wide: 400 }),
+  computed: { marks() { return this.run ? marks(this.run.events, (t) => (this.wide * (t - this.begin)) / (this.end - this.begin)) : []; } },
   mounted() {
-    this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; })];
+    const track = this.$el.querySelector(".track"), observer = new ResizeObserver(() => { this.wide = track.clientWidth || 400; });
+    observer.observe(track);
+    this.ends = [() => observer.disconnect(), on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; })];
   },
   beforeUnmount() { play(false); this.ends.forEach((end) => end()); },
   methods: {
@@ -91,7 +118,6 @@ export default {
     // The stage may show a pose: bring the run back.
     wake() { if (window.modurob.run && !window.modurob.stage.playback.active) { say("run", window.modurob.run); this.setTint(); } },
     toggle() { this.wake(); play(!clock.playing); },
-    sign(what) { return SIGNS[what.split(" ")[0]]; },
     set_traces(names) { say("traces", names); },
     setSpeed() { clock.speed = this.speed; },
     setLoop() { this.loop = clock.loop = !this.loop; },

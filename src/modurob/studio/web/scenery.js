@@ -12,13 +12,17 @@ export function software() {
   return /swiftshader|llvmpipe|software/i.test(name);
 }
 
+const CELL = 0.1; // [m] of the grid at least
+const HALF = 20, STRONG = 10; // cells from the middle to the edge, and between two strong lines
+const REACH = 1.2; // of the grid, over the size of what stands on it
+
 // The floor's grid in short pieces: long lines that pass behind the eye are not drawn everywhere.
 function tiles(strong, weak) {
-  const points = [], colors = [], half = 20, size = 0.1, a = new THREE.Color(strong), b = new THREE.Color(weak);
+  const points = [], colors = [], half = HALF, size = 1, a = new THREE.Color(strong), b = new THREE.Color(weak);
   for (let i = -half; i <= half; i++) {
     for (let k = -half; k < half; k++) {
       points.push(i * size, k * size, 0, i * size, (k + 1) * size, 0, k * size, i * size, 0, (k + 1) * size, i * size, 0);
-      const c = i === 0 ? a : b;
+      const c = i % STRONG === 0 ? a : b;
       for (let n = 0; n < 4; n++) colors.push(c.r, c.g, c.b);
     }
   }
@@ -63,9 +67,27 @@ export class Scenery {
     }
     const size = box.isEmpty() ? 1 : Math.max(0.4, box.getSize(new THREE.Vector3()).length());
     const middle = box.isEmpty() ? new THREE.Vector3() : box.getCenter(new THREE.Vector3());
-    this.sun.position.copy(middle).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));
-    this.sun.target.position.copy(middle);
+    let cell = CELL;
+    while (HALF * cell < REACH * size) cell *= cell.toExponential()[0] === "2" ? 2.5 : 2; // 0.1, 0.2, 0.5, 1, ...
+    Object.assign(this, { size, cell });
+    this.grid?.scale.setScalar(cell);
+    this.follow(middle);
     Object.assign(this.sun.shadow.camera, { left: -size, right: size, top: size, bottom: -size, near: 0.01, far: 6 * size });
     this.sun.shadow.camera.updateProjectionMatrix();
+  }
+
+  // Floor, grid and shadows go along with what is looked at; strong lines stay where they are.
+  follow(point) {
+    const { grid, floor, sun, size, cell } = this;
+    if (!grid || !size) return;
+    const step = STRONG * cell, begin = new THREE.Vector3(0, 0, this.height - 0.002);
+    const way = point.clone().sub(begin).applyQuaternion(grid.quaternion.clone().invert());
+    way.set(step * Math.round(way.x / step), step * Math.round(way.y / step), 0).applyQuaternion(grid.quaternion);
+    grid.position.copy(begin).add(way);
+    floor.position.copy(grid.position);
+    floor.position.z += 0.001;
+    floor.scale.setScalar(cell / CELL);
+    sun.position.copy(point).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));
+    sun.target.position.copy(point);
   }
 }

@@ -1,6 +1,7 @@
 // Bodies made of solids: one instanced mesh for each form and size, moved by poses of bodies.
 import { THREE } from "nicegui-scene";
 
+export const FLIP = new THREE.Matrix4().makeRotationX(Math.PI); // of a port that mates
 const BEVEL = 0.06; // of the shortest edge
 
 // A box with rounded edges: the corners of a finer box pulled onto a smaller one plus a radius.
@@ -62,7 +63,7 @@ export class Bodies {
     this.meshes = [];
     this.frames = [];
     this.cast = null;
-    this.lit = { name: null, color: null };
+    this.lit = { names: new Set(), color: null };
     this.scale = null;
     // kept for good: a material made anew costs the time to compile its shader
     this.material = new THREE.MeshStandardMaterial({
@@ -122,9 +123,9 @@ export class Bodies {
     }
   }
 
-  // Tint one module; null lets all be as they were.
-  light(name, color) {
-    this.lit = { name, color };
+  // Tint modules of a set of names.
+  light(names, color) {
+    this.lit = { names, color };
     this.paint();
   }
 
@@ -136,14 +137,14 @@ export class Bodies {
 
   paint() {
     if (!this.cast) return;
-    const { lit, scale } = this, chosen = this.cast.modules.findIndex((m) => m.name === lit.name);
+    const { lit, scale } = this, chosen = this.cast.modules.map((m) => lit.names.has(m.name));
     for (const mesh of this.meshes) {
       const { modules, colors } = mesh.userData;
       for (let i = 0; i < modules.length; i++) {
         const level = scale?.levels.get(this.cast.modules[modules[i]].name);
         if (level === undefined) C.set(colors[i]);
         else C.set(scale.low).lerp(END.set(scale.high), level);
-        if (modules[i] === chosen) C.lerp(END.set(lit.color), level === undefined ? 0.6 : 0.25);
+        if (chosen[modules[i]]) C.lerp(END.set(lit.color), level === undefined ? 0.6 : 0.25);
         mesh.setColorAt(i, C);
       }
       mesh.instanceColor.needsUpdate = true;
@@ -156,7 +157,8 @@ export class Bodies {
       mesh.computeBoundingSphere();
       const hit = ray.intersectObject(mesh)[0];
       if (hit && (!nearest || hit.distance < nearest.distance)) {
-        nearest = { distance: hit.distance, module: this.cast.modules[mesh.userData.modules[hit.instanceId]].name };
+        const { modules, bodies } = mesh.userData, k = hit.instanceId;
+        nearest = { distance: hit.distance, point: hit.point, body: bodies[k], module: this.cast.modules[modules[k]].name };
       }
     }
     return nearest;
