@@ -1,7 +1,6 @@
 """Limits of counts and sizes: what is exactly at a limit is taken, what is beyond is refused."""
 
 import struct
-import sys
 import zlib
 
 import numpy as np
@@ -36,6 +35,7 @@ from modurob.organism import files as organism_files
 from modurob.scenario import bodies
 from modurob.scenario import scenario as scenarios
 from modurob.sim.output import export
+from modurob.stepping import base as stepping_base
 from modurob.studio import project, signals
 from oracles import complains
 
@@ -78,7 +78,7 @@ def arm(tmp_path):
         (emit_c, "MOST_JOINTS", 3, lambda arm: emit_c.c_sources(SNAKE, functions=["mass_matrix"])),
         (delay, "MOST", 5, lambda arm: samples_late(0.5, 0.1)),
         (chaotic, "MOST_STEPS", 5, lambda arm: ChaoticMaps(["a"], 0.1, edges=[]).samples(5)),
-        (sys.modules[simulate.__module__], "MOST_STEPS", 10,
+        (stepping_base, "MOST_STEPS", 10,
          lambda arm: simulate(SNAKE, None, None, 1.0, None, "RK4", dt=0.1)),
         (friction, "MOST_SUBSTEPS", 3,
          lambda arm: friction.substeps(3 * friction.MOST_RATE_STEP, "it", 1.0, "RK4", "wait")),

@@ -440,7 +440,7 @@ def use_project(opened: project.Project) -> None:
         project.read(file)
     for step in (opened.history.undo, opened.history.redo):
         with contextlib.suppress(mr.ModurobError):  # a body of the history that is none
-            while step():
+            while step(opened.pose, opened.settings):
                 pass
     project.to_bytes(opened)
 

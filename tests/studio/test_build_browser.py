@@ -197,7 +197,8 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.page.keyboard.press("Alt+1")
         tab.cell(0, 4)
         tab.modules(5)
-        tab.saved()
+        tab.page.wait_for_timeout(300)
+        tab.reads("saved", "Saved, snake.json not yet")  # the project is, the file waits for Ctrl+S
         name = tab.name
         assert not refused(tab)
         tab.page.goto("about:blank")
@@ -230,7 +231,7 @@ def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):
     tab.cell(0, 0)
     tab.modules(1)
     tab.cell(0, 0)
-    tab.page.get_by_text("<img src=x").wait_for()  # as text: nothing was run
+    tab.page.get_by_text("<img src=x").first.wait_for()  # as text: nothing was run
     tab.saved()
     assert tab.project().organism.kind("m0").mass == 3.0
 
