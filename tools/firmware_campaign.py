@@ -105,7 +105,7 @@ def compare(
             scale = np.abs(expected).max()
             if len(inputs) == 3:  # a sum of two parts, small where they nearly balance
                 rest = getattr(model, name)(q, v, np.zeros(n))
-                scale = max(scale, np.abs(expected - rest).max())
+                scale = max(scale, np.abs(rest).max(), np.abs(expected - rest).max())
             note(worst, f"{word}, {name}", found, expected.ravel(), scale)
 
 
