@@ -215,6 +215,7 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.modules(5)
         tab.click("undo")
         tab.modules(4)
+        tab.click("undo")  # the duration
         tab.click("undo")
         tab.modules(3)
         tab.page.goto("about:blank")  # before the server ends
