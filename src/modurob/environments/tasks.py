@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 class EnvironmentTask:
-    """What bodies have to do.
+    """Task of the bodies of an environment.
 
     Args:
         population: The bodies.

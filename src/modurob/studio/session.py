@@ -43,7 +43,7 @@ Listener = Callable[[str], Any]
 
 
 class SaveState(NamedTuple):
-    """Whether a project is saved: a few words, and the reason if it is not."""
+    """State of saving a project: a few words, and the reason if it is not saved."""
 
     words: str
     reason: str = ""
@@ -92,7 +92,7 @@ class Session:
         )
 
     def save_state(self) -> SaveState:
-        """Whether all that is shown is on the disk, as of now."""
+        """State of what is shown: on the disk, or the reason why not."""
         if self.saver.error:
             return SaveState("Not saved!", self.saver.error)
         if not self.saver.idle:
