@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import modurob as mr
 from oracles import boards, runtime
 
 FLOAT = 1e-4  # relative error of torques in single precision
 FLASH, RAM = 64 * 1024, 16 * 1024  # [bytes] at 12 joints
 REBUILD, STEP = 1_000_000, 100_000  # instructions, for 6 modules and 6 joints
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "porting.md"
-NOT_A_RECORD, LENGTH, MODULE, ARGUMENT = -1, -6, -12, -18
+STACK = 2 * 1024  # [bytes] that boards/Makefile leaves at least, at 12 joints
+NOT_A_RECORD, LENGTH, NUMBER, MODULE, ARGUMENT = -1, -6, -9, -12, -18
 
 
 @pytest.mark.skipif(runtime.COMPILER is None, reason="no C compiler on this machine")
@@ -45,9 +47,10 @@ def test_the_program_with_the_port_of_the_guide_models_what_its_messages_say(tmp
         bytes([boards.DOCK, 0, 1, 1, 0, 0]): LENGTH,
         bytes([boards.AIM, 0, 0, 0, 0]): LENGTH,
     }
-    sent = [*wrong, *good, bytes([boards.CLEAR]), *good]
+    no_number = bytes([boards.AIM]) + np.full(6, np.nan, "<f4").tobytes()
+    sent = [*wrong, *good, no_number, bytes([boards.CLEAR]), *good]
     answers, events, torques = boards.exchange(tmp_path, [str(tmp_path / "robot")], sent, states)
-    assert answers == [*wrong.values(), *[0] * (len(sent) - len(wrong))]
+    assert answers == [*wrong.values(), *[0] * len(good), NUMBER, *[0] * (len(good) + 1)]
     expected = boards.expected_torques(model, states, events[:, 0], aim)
     assert len(expected) == boards.STATES - 2 + 1  # two builds read one state each; one release
     np.testing.assert_allclose(
@@ -57,12 +60,12 @@ def test_the_program_with_the_port_of_the_guide_models_what_its_messages_say(tmp
     assert set(np.diff(times)) == {2000}  # [us] every millisecond; the loop takes 400
 
 
-def test_a_cortex_m4_models_and_controls_six_modules_within_its_limits(tmp_path):
+@pytest.mark.parametrize("organism", [boards.arm(6), mr.examples.snake(13)], ids=["arm", "snake"])
+def test_a_cortex_m4_models_and_controls_a_robot_within_its_limits(tmp_path, organism):
     board = boards.BOARDS["m4"]
     if board.missing():
         pytest.skip(f"not installed: {', '.join(board.missing())}")
-    organism = boards.arm(6)
-    boards.write_program(tmp_path, organism, modules=12, joints=12)
+    boards.write_program(tmp_path, organism, modules=13, joints=12)
     found = boards.measure(tmp_path, board, boards.build(tmp_path, board), organism)
     assert 0 <= found.check - boards.LOOP_INSTRUCTIONS <= boards.CALL_INSTRUCTIONS
     assert found.error < FLOAT
@@ -70,6 +73,7 @@ def test_a_cortex_m4_models_and_controls_six_modules_within_its_limits(tmp_path)
     assert found.step < STEP
     assert found.flash < FLASH
     assert found.ram < RAM
+    assert found.stack < STACK
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import byref, c_int
 from functools import cache
 
@@ -11,6 +12,8 @@ import pytest
 
 import modurob as mr
 from modurob.control.pid import IndependentPid
+from modurob.equations.links import SLIP_SPEED
+from modurob.firmware import FOLDER
 from modurob.modules.dh import axis_pair, characterize
 from modurob.organism.dh_table import chain_table
 from modurob.reference import Reference
@@ -213,3 +216,10 @@ def test_the_common_normal_is_that_of_python(double_runtime):
         difference = found - axis_pair(T)[:6]
         difference[[1, 4, 5]] = np.angle(np.exp(1j * difference[[1, 4, 5]]))  # pi is -pi
         np.testing.assert_allclose(difference, 0, rtol=0, atol=1e-11)
+
+
+def test_dry_friction_in_c_is_rounded_off_at_the_same_speed():
+    source = (FOLDER / "src" / "control.c").read_text()
+    defined = re.search(r"#define SLIP MR_C\((\S+)\)", source)
+    assert defined is not None
+    assert float(defined[1]) == SLIP_SPEED

@@ -43,8 +43,11 @@ def model_of(kinds: str, seed: int, hinges: str) -> mr.Model:
 
 def assert_same_table(found, frames, gravity) -> None:
     """Byte for byte: both add the same products in the same order, with the same sine."""
-    found, expected = numbers_of(found), dyads.table_rows(frames, gravity)
-    for name, mine, theirs in zip(found._fields, found, expected, strict=True):
+    found, table = numbers_of(found), dyads.table_rows(frames, gravity)
+    expected = table._asdict() | dyads.body_tables(frames)
+    assert found.keys() == expected.keys()
+    for name, mine in found.items():
+        theirs = expected[name]
         np.testing.assert_array_equal(mine, theirs, err_msg=name)
         assert mine.tobytes() == np.ascontiguousarray(theirs, dtype=mine.dtype).tobytes(), name
 
@@ -163,6 +166,31 @@ def test_impossible_dockings_give_a_status(double_runtime):
     assert double_runtime.dock(robot, 0, 5, 2, 1, 0) == "ok"
     assert double_runtime.table(robot) == "loop"
     assert double_runtime.table(robot, base=7) == "module"
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "number"),
+    [(0, 1, np.nan), (1, 1, np.inf), (2, 3, np.nan), (0, 3, np.inf), (0, 0, 2.0), (2, 2, -1.0)],
+)
+def test_a_base_pose_that_is_none_gives_a_status(double_runtime, row, column, number):
+    robot, pose = double_runtime.robot(mr.examples.arm("ba")), np.eye(4)
+    pose[row, column] = number
+    assert double_runtime.table(robot, pose) == "argument"
+
+
+def test_gravity_that_is_no_number_gives_a_status(double_runtime):
+    robot = double_runtime.robot(mr.examples.arm("ba"))
+    gravity = double_runtime.array([0.0, np.nan, 0.0])
+    assert double_runtime.table(robot, gravity=gravity) == "argument"
+
+
+@NEEDS_COMPILER
+def test_flags_that_remove_the_checks_for_nan_are_refused(double_runtime, tmp_path):
+    (tmp_path / "main.c").write_text('#include "modurob/config.h"\n')
+    include, given = f"-I{double_runtime.folder / 'include'}", tmp_path / "main.c"
+    for flag, refused in (("-O2", False), ("-ffast-math", True)):
+        command = [str(COMPILER), *WARNINGS[:1], flag, include, "-fsyntax-only", str(given)]
+        assert (subprocess.run(command, capture_output=True).returncode != 0) == refused
 
 
 def test_a_module_that_undocks_leaves_the_table(double_runtime):

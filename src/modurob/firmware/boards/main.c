@@ -64,6 +64,12 @@ static mr_status read_aim(const uint8_t *data, size_t size)
   if (size != 3 * sizeof x * table.joint_count) {
     return MR_BAD_LENGTH;
   }
+  for (size_t at = 0; at < size; at += sizeof x) {
+    memcpy(&x, data + at, sizeof x);
+    if (x - x != 0) {
+      return MR_BAD_NUMBER; /* infinite or NaN, and so would be the torques */
+    }
+  }
   for (int part = 0; part < 3; part++) {
     for (int k = 0; k < table.joint_count; k++) {
       memcpy(&x, data, sizeof x);

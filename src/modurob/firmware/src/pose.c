@@ -42,15 +42,6 @@ void mr_times_t(const mr_real A[9], const mr_real B[9], mr_real out[9])
   }
 }
 
-void mr_t_times(const mr_real A[9], const mr_real B[9], mr_real out[9])
-{
-  for (int i = 0; i < 3; i++) {
-    for (int j = 0; j < 3; j++) {
-      out[3 * i + j] = A[i] * B[j] + A[3 + i] * B[3 + j] + A[6 + i] * B[6 + j];
-    }
-  }
-}
-
 void mr_turn_inertia(const mr_real R[9], const mr_real inertia[9], mr_real out[9])
 {
   mr_real half[9];

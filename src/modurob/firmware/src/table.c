@@ -227,9 +227,17 @@ static mr_status make_parts(const builder *b)
   return status;
 }
 
+/* The direction of a part's joint; q stays child relative to parent. */
+static void axis_of(const builder *b, const mr_part *part, mr_real axis[3])
+{
+  const mr_joint *joint = joint_of(b, part);
+  for (int k = 0; k < 3; k++) {
+    axis[k] = part->flags & MR_REVERSED ? 0 - joint->axis[k] : joint->axis[k];
+  }
+}
+
 /* T_previous_part(q) = before exp(axis q) after */
-static void part_step(const builder *b, const mr_part *part, mr_pose *before, mr_real axis[3],
-                      mr_pose *after)
+static void part_step(const builder *b, const mr_part *part, mr_pose *before, mr_pose *after)
 {
   const mr_joint *joint = joint_of(b, part);
   *before = *after = mr_unit;
@@ -242,16 +250,12 @@ static void part_step(const builder *b, const mr_part *part, mr_pose *before, mr
   if (joint == NULL) {
     return;
   }
-  memcpy(axis, joint->axis, sizeof joint->axis);
   if (part->docking != MR_NONE) { /* the hinge of a docked cube, in the middle of its module */
     const mr_pose *T_hinge = &kind_of(b, part->module)->rest[joint->child], T_ij = *before;
     mr_compose(&T_ij, T_hinge, before);
     mr_inverse(T_hinge, after);
-  } else if (part->flags & MR_REVERSED) { /* q stays child relative to parent */
+  } else if (part->flags & MR_REVERSED) {
     mr_inverse(&joint->pose, after);
-    for (int k = 0; k < 3; k++) {
-      axis[k] = 0 - axis[k];
-    }
   } else {
     *before = joint->pose;
   }
@@ -306,12 +310,13 @@ static mr_status collapse(const builder *b)
     const mr_part *previous = &table->parts[part->previous];
     const mr_joint *joint = joint_of(b, part);
     mr_pose before, after, at;
-    mr_real axis[3];
-    part_step(b, part, &before, axis, &after);
+    part_step(b, part, &before, &after);
     mr_compose(&previous->pose, &before, &at);
     if (!has_joint(b, part) || (part->flags & MR_LOCKED)) {
       if (has_joint(b, part) && is_held(joint, part)) {
         mr_pose held = mr_unit, there = at;
+        mr_real axis[3];
+        axis_of(b, part, axis);
         if (joint->type == MR_REVOLUTE) {
           mr_rotation(axis, joint->lower, held.R);
         } else {
@@ -343,9 +348,8 @@ static void screw_of(const builder *b, int link, mr_real v[3], mr_real w[3])
 {
   const mr_part *part = &b->table->parts[b->table->moved[link - 1]];
   const int slides = joint_of(b, part)->type == MR_PRISMATIC;
-  mr_pose before, after;
   mr_real axis[3];
-  part_step(b, part, &before, axis, &after);
+  axis_of(b, part, axis);
   for (int k = 0; k < 3; k++) {
     v[k] = slides ? axis[k] : 0;
     w[k] = slides ? 0 : axis[k];
@@ -517,11 +521,47 @@ static void move_near_base(const builder *b)
   }
 }
 
-/* -- links to joint frames ----------------------------------------------------------------------- */
+/* -- links to joint frames ------------------------------------------------------------------------
+ *
+ * Turned in double, whatever mr_real is: the weight of everything beyond a joint that is nearly
+ * vertical acts by the last digits of its frame.
+ */
 
-static mr_real snapped(mr_real x, mr_real scale)
+static void widen(const mr_real *x, int count, double *out)
 {
-  return mr_abs(x) <= MR_NOISE * scale ? 0 : x;
+  for (int k = 0; k < count; k++) {
+    out[k] = x[k];
+  }
+}
+
+static void narrow(const double *x, int count, mr_real *out)
+{
+  for (int k = 0; k < count; k++) {
+    out[k] = (mr_real)x[k];
+  }
+}
+
+static void cross(const double a[3], const double b[3], double out[3])
+{
+  out[0] = a[1] * b[2] - a[2] * b[1];
+  out[1] = a[2] * b[0] - a[0] * b[2];
+  out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+/* A^T B, for B of `columns` columns */
+static void t_times(const double A[9], const double *B, int columns, double *out)
+{
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < columns; j++) {
+      out[columns * i + j] =
+          A[i] * B[j] + A[3 + i] * B[columns + j] + A[6 + i] * B[2 * columns + j];
+    }
+  }
+}
+
+static mr_real snapped(double x, double scale)
+{
+  return (x < 0 ? -x : x) <= (double)MR_NOISE * scale ? 0 : (mr_real)x;
 }
 
 /* Place x of the joint frame along the axis; R of the row is the link's frame in the parent's. */
@@ -529,71 +569,81 @@ static void choose_frame(const builder *b, int joint)
 {
   mr_table *table = b->table;
   mr_row *row = &table->rows[joint + 1];
-  mr_real R[9], v[3], w[3], x[3], y[3], z[3], e[3] = {0, 0, 0};
+  mr_real direction[3];
+  double given[9], R[9], frame[9] = {0}, axis[3], x[3], y[3], z[3], e[3] = {0, 0, 0}, size[3];
   int along = 0, least = 0;
-  mr_t_times(table->turn[table->parent[joint]], row->R, R);
-  screw_of(b, joint + 1, v, w);
-  mr_apply(R, slides(b, joint) ? v : w, x);
+  widen(row->R, 9, given);
+  t_times(table->turn[table->parent[joint]], given, 3, R);
+  axis_of(b, &table->parts[table->moved[joint]], direction);
+  widen(direction, 3, axis);
   for (int k = 0; k < 3; k++) {
-    x[k] += 0; /* no minus zeros */
+    x[k] = R[3 * k] * axis[0] + R[3 * k + 1] * axis[1] + R[3 * k + 2] * axis[2] + 0; /* not -0 */
+    size[k] = x[k] < 0 ? -x[k] : x[k];
   }
   for (int k = 1; k < 3; k++) {
-    along = mr_abs(x[k]) > mr_abs(x[along]) ? k : along;
-    least = mr_abs(x[k]) < mr_abs(x[least]) ? k : least;
+    along = size[k] > size[along] ? k : along;
+    least = size[k] < size[least] ? k : least;
   }
   for (int k = least - 1; k >= 0; k--) { /* the first of equal ones, whatever their rounding */
-    least = mr_abs(x[k]) < mr_abs(x[least]) + MR_ALIGNED ? k : least;
+    least = size[k] < size[least] + (double)MR_ALIGNED ? k : least;
   }
-  memset(row->R, 0, sizeof row->R);
   table->pattern[joint] = slides(b, joint) ? MR_SLIDES : 0;
-  if (mr_abs(x[(along + 1) % 3]) < MR_ALIGNED && mr_abs(x[(along + 2) % 3]) < MR_ALIGNED) {
+  if (size[(along + 1) % 3] < (double)MR_ALIGNED && size[(along + 2) % 3] < (double)MR_ALIGNED) {
     for (int j = 0; j < 3; j++) {
-      row->R[3 * ((j + along) % 3) + j] = 1;
+      frame[3 * ((j + along) % 3) + j] = 1;
     }
     row->sign = x[along] < 0 ? -1 : 1;
     table->pattern[joint] = (uint8_t)(table->pattern[joint] + along);
   } else {
-    mr_real length;
+    double length;
     e[least] = 1;
-    mr_cross(x, e, y);
-    length = mr_norm(y);
+    cross(x, e, y);
+    length = sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2]);
     for (int k = 0; k < 3; k++) {
       y[k] /= length;
     }
-    mr_cross(x, y, z);
+    cross(x, y, z);
     for (int k = 0; k < 3; k++) {
-      row->R[3 * k] = x[k];
-      row->R[3 * k + 1] = y[k];
-      row->R[3 * k + 2] = z[k];
+      frame[3 * k] = x[k];
+      frame[3 * k + 1] = y[k];
+      frame[3 * k + 2] = z[k];
     }
     row->sign = 1;
     table->pattern[joint] = (uint8_t)(table->pattern[joint] + MR_GENERAL);
   }
   row->travel *= row->sign;
-  mr_t_times(R, row->R, table->turn[joint + 1]);
+  narrow(frame, 9, row->R);
+  t_times(R, frame, 3, table->turn[joint + 1]);
 }
 
 /* Mass by its moments, in the joint frame: h = m c, S = tr(I) / 2 E - I + m c c^T. */
 static void turn_masses(const builder *b, int link)
 {
   mr_row *row = &b->table->rows[link];
-  const mr_real *turn = b->table->turn[link], *c = row->moment, *I = row->second, m = row->mass;
-  const mr_real half = (I[0] + I[1] + I[2]) / 2;
-  const mr_real S[9] = {
-      half - I[0] + m * c[0] * c[0], 0 - I[3] + m * c[0] * c[1],    0 - I[4] + m * c[0] * c[2],
-      0 - I[3] + m * c[1] * c[0],    half - I[1] + m * c[1] * c[1], 0 - I[5] + m * c[1] * c[2],
-      0 - I[4] + m * c[2] * c[0],    0 - I[5] + m * c[2] * c[1],    half - I[2] + m * c[2] * c[2]};
-  const mr_real spread = S[0] + S[4] + S[8], mc[3] = {m * c[0], m * c[1], m * c[2]};
+  const double *turn = b->table->turn[link], m = row->mass;
   static const uint8_t upper[6] = {0, 4, 8, 1, 2, 5};
-  mr_real half_turned[9], turned[9], h[3];
-  mr_apply_t(turn, mc, h);
-  mr_t_times(turn, S, half_turned);
-  mr_times(half_turned, turn, turned);
+  double c[3], I[6], half_turned[9], mc[3], h[3], half, spread;
+  widen(row->moment, 3, c);
+  widen(row->second, 6, I);
+  half = (I[0] + I[1] + I[2]) / 2;
+  {
+    const double S[9] = {
+        half - I[0] + m * c[0] * c[0], 0 - I[3] + m * c[0] * c[1], 0 - I[4] + m * c[0] * c[2],
+        0 - I[3] + m * c[1] * c[0], half - I[1] + m * c[1] * c[1], 0 - I[5] + m * c[1] * c[2],
+        0 - I[4] + m * c[2] * c[0], 0 - I[5] + m * c[2] * c[1], half - I[2] + m * c[2] * c[2]};
+    spread = S[0] + S[4] + S[8];
+    t_times(turn, S, 3, half_turned);
+  }
   for (int k = 0; k < 3; k++) {
-    row->moment[k] = snapped(h[k], mr_sqrt(m * spread));
+    mc[k] = m * c[k];
+  }
+  t_times(turn, mc, 1, h);
+  for (int k = 0; k < 3; k++) {
+    row->moment[k] = snapped(h[k], sqrt(m * spread));
   }
   for (int k = 0; k < 6; k++) {
-    row->second[k] = snapped(turned[upper[k]], spread);
+    const double *left = half_turned + 3 * (upper[k] / 3), *right = turn + upper[k] % 3;
+    row->second[k] = snapped(left[0] * right[0] + left[1] * right[3] + left[2] * right[6], spread);
   }
 }
 
@@ -610,8 +660,9 @@ static mr_real largest_of(const mr_real *x, int count)
 static void make_whole(mr_real R[9])
 {
   for (int k = 0; k < 9; k++) {
-    const mr_real nearest = (mr_real)(int)(R[k] + (R[k] < 0 ? MR_C(-0.5) : MR_C(0.5)));
-    R[k] = mr_abs(R[k] - nearest) <= MR_NOISE ? nearest : R[k];
+    for (int whole = -1; whole <= 1; whole++) {
+      R[k] = mr_abs(R[k] - (mr_real)whole) <= MR_NOISE ? (mr_real)whole : R[k];
+    }
   }
 }
 
@@ -621,9 +672,13 @@ static void turn_parts(const builder *b)
   mr_real reach[MR_MAX_JOINTS + 1] = {0}; /* of the bodies in each link */
   for (int k = 1; k < table->part_count; k++) {
     mr_part *part = &table->parts[k];
-    const mr_pose old = part->pose;
-    mr_t_times(table->turn[part->link], old.R, part->pose.R);
-    mr_apply_t(table->turn[part->link], old.p, part->pose.p);
+    double R[9], p[3], turned[9];
+    widen(part->pose.R, 9, R);
+    widen(part->pose.p, 3, p);
+    t_times(table->turn[part->link], R, 3, turned);
+    narrow(turned, 9, part->pose.R);
+    t_times(table->turn[part->link], p, 1, turned);
+    narrow(turned, 3, part->pose.p);
     if (!(part->flags & MR_IS_ROTOR)) {
       const mr_real far = largest_of(part->pose.p, 3);
       reach[part->link] = far > reach[part->link] ? far : reach[part->link];
@@ -661,16 +716,18 @@ static void make_frames(const builder *b)
 {
   mr_table *table = b->table;
   uint8_t last_child[MR_MAX_JOINTS + 1] = {0};
-  memcpy(table->turn[0], mr_unit.R, sizeof mr_unit.R);
+  widen(mr_unit.R, 9, table->turn[0]);
   for (int k = 0; k < table->joint_count; k++) {
     mr_row *row = &table->rows[k + 1];
-    const mr_real p[3] = {row->p[0], row->p[1], row->p[2]};
+    double p[3], turned[3];
     mr_real scale;
+    widen(row->p, 3, p);
     choose_frame(b, k);
-    mr_apply_t(table->turn[table->parent[k]], p, row->p);
+    t_times(table->turn[table->parent[k]], p, 1, turned);
+    narrow(turned, 3, row->p);
     scale = largest_of(row->p, 3);
     for (int i = 0; i < 3; i++) {
-      row->p[i] = snapped(row->p[i], scale);
+      row->p[i] = snapped(turned[i], scale);
     }
     last_child[table->parent[k]] = (uint8_t)(k + 1);
   }
@@ -687,6 +744,25 @@ static void make_frames(const builder *b)
   memcpy(table->rows[0].p, b->options->gravity, sizeof table->rows[0].p);
 }
 
+/* Whether the base is turned by a rotation, and no number is infinite or NaN. */
+static int is_placed_well(const mr_options *options)
+{
+  const mr_real *R = options->base_pose.R, *p = options->base_pose.p, *g = options->gravity;
+  mr_real z[3];
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j <= i; j++) {
+      if (!(mr_abs(mr_dot(R + 3 * i, R + 3 * j) - (i == j)) < MR_C(1e-5))) {
+        return 0;
+      }
+    }
+    if (p[i] - p[i] != 0 || g[i] - g[i] != 0) {
+      return 0;
+    }
+  }
+  mr_cross(R, R + 3, z);
+  return mr_dot(z, R + 6) > 0;
+}
+
 mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_table *table)
 {
   const builder b = {robot, options, table};
@@ -695,7 +771,7 @@ mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_ta
     return MR_UNKNOWN_MODULE;
   }
   memset(table, 0, sizeof *table);
-  status = sort_dockings(&b);
+  status = is_placed_well(options) ? sort_dockings(&b) : MR_BAD_ARGUMENT;
   status = status == MR_OK ? make_parts(&b) : status;
   if (status == MR_OK) {
     lock_joints(&b);

@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "-ffast-math and -ffinite-math-only remove the checks for infinite numbers and NaN"
+#endif
+
 #ifdef MR_SINGLE
 typedef float mr_real;
 #define MR_C(x) x##f /* a literal: MR_C(0.5) */

@@ -29,7 +29,6 @@ void mr_times(const mr_real A[9], const mr_real B[9], mr_real out[9]);   /* A B 
 void mr_times_t(const mr_real A[9], const mr_real B[9], mr_real out[9]); /* A B^T */
 /* R I R^T */
 void mr_turn_inertia(const mr_real R[9], const mr_real inertia[9], mr_real out[9]);
-void mr_t_times(const mr_real A[9], const mr_real B[9], mr_real out[9]); /* A^T B */
 void mr_apply(const mr_real A[9], const mr_real x[3], mr_real out[3]);   /* A x */
 void mr_apply_t(const mr_real A[9], const mr_real x[3], mr_real out[3]); /* A^T x */
 

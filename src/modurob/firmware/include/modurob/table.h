@@ -49,7 +49,7 @@ typedef struct mr_table {
   uint8_t pattern[MR_MAX_JOINTS]; /* 0, 1, 2: axis along x, y, z of the parent; see above */
   uint8_t variant[MR_MAX_JOINTS];
   uint8_t moved[MR_MAX_JOINTS];          /* the part that each joint moves */
-  mr_real turn[MR_MAX_JOINTS + 1][9];    /* joint frames in the model's link frames */
+  double turn[MR_MAX_JOINTS + 1][9];     /* joint frames in the model's link frames */
   mr_part parts[MR_MAX_PARTS + 1];       /* the first is the world */
   mr_docking dockings[MR_MAX_MODULES];   /* each after the one that brought its first module */
   uint8_t joint_count, part_count, docking_count;
@@ -68,7 +68,8 @@ typedef struct mr_options {
 /* Module 0 at the origin, weight along -z, as `Organism.model()` has it. */
 extern const mr_options mr_default_options;
 
-/* Build the table of the modules that the base reaches. */
+/* Build the table of the modules that the base reaches; a base_pose that is no pose and gravity that
+ * is not finite are a MR_BAD_ARGUMENT. */
 mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_table *table);
 
 #endif
