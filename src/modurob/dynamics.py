@@ -80,13 +80,17 @@ class Dynamics:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
         if external is not None:
             _demand_external(name)
-        routine = self.tier.routine(name, external is not None)
-        if external is None:
+        if external is None and arrays and getattr(arrays[0], "ndim", 0) == 1:
+            routine = self.tier.routine(name, states=1)
             done = routine.single(*arrays, np.empty(routine.result))
-            if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
+            if done is not None:
                 return done
         _demand_arrays(name, arrays)
-        state = CallArrays(self.model, name, arrays, math.prod(routine.result), external)
+        model = self.model
+        shape = QUANTITIES[name].shape(len(model.parent), model.free_base, model.nbodies)
+        state = CallArrays(model, name, arrays, math.prod(shape), external)
+        one = 1 if len(state.q) == 1 else None
+        routine = self.tier.routine(name, external is not None, states=one)
         return self._batch(routine, state, threads)
 
     def _batch(self, routine: Routine, state: CallArrays, threads: int | str) -> np.ndarray:
@@ -102,8 +106,7 @@ class Dynamics:
         self, name: str, states: int | None, out: Any = None, external: bool = False
     ) -> Callable[..., Any]:
         """See `Model.prepare`."""
-        ready = [each for each in QUANTITIES if each != "inverse_dynamics_derivatives"]
-        _demand_prepared(name, ready, states)
+        _demand_prepared(name, list(QUANTITIES), states)
         if out is not None:
             raise StateError(
                 "out is for target 'cuda': a prepared call on the CPU has its own array"
@@ -114,30 +117,22 @@ class Dynamics:
             )
         if name == "forward_dynamics_derivatives":
             return self._prepare_derivatives(states)
-        (compiled, out), method = self.bound(name, states), partial(self.quantity, name)
-        free = self.model.free_base
-
-        def call(*state: np.ndarray) -> np.ndarray:
-            done = compiled(*state, out)
-            if done is None or (free and not so3.is_unit(state[0][..., 3:7])):
-                return method(*state)
-            return done
-
-        return call
+        routine = self.tier.ready(name, states=int(states or 1))
+        out = answer = routine.empty(*([] if states is None else [int(states)]))
+        method: Callable[..., Any] = partial(self.quantity, name)
+        if name == "inverse_dynamics_derivatives":
+            answer = InverseDerivatives(*(out[..., k, :, :] for k in range(3)))
+            method = self.model.inverse_dynamics_derivatives
+        return routine.prepared(states, out, answer, method)
 
     def _prepare_derivatives(self, states: int | None) -> Callable[..., ForwardDerivatives]:
         forward, a = self.bound("forward_dynamics", states)
         respond, out = self.bound("forward_dynamics_derivatives", states)
         found = ForwardDerivatives(*(out[..., k, :, :] for k in range(3)))
-        free, method = self.model.free_base, self.model.forward_dynamics_derivatives
+        method = self.model.forward_dynamics_derivatives
 
         def call(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> ForwardDerivatives:
-            done = forward(q, v, tau, a)
-            if (
-                done is None
-                or (free and not so3.is_unit(q[..., 3:7]))
-                or respond(q, v, a, out) is None
-            ):
+            if forward(q, v, tau, a) is None or respond(q, v, a, out) is None:
                 return method(q, v, tau)
             return found
 
@@ -151,7 +146,7 @@ class Dynamics:
         Args:
             external: (links, 6) wrenches in joint frames on one state, read at each call.
         """
-        routine = self.tier.ready(name, external is not None)
+        routine = self.tier.ready(name, external is not None, states=int(states or 1))
         if external is not None:
             return routine.pushed(external), routine.empty()
         if states is None:
@@ -216,7 +211,7 @@ class CudaDynamics:
         self, q: Any, v: Any, tau: Any, dt: float, external: External | None
     ) -> tuple[Any, Any]:
         """See `Model.rollout`."""
-        if friction.is_implicit(self.source, dt):
+        if friction.needs_implicit_step(self.source, dt):
             raise StateError(
                 f"dt = {dt:g} s is too long for the friction of the joints on target 'cuda': take "
                 f"{friction.EXPLICIT / self.source.friction_rate.rate:.3g} s or less"
@@ -310,7 +305,7 @@ class CallArrays:
         shapes = [array.shape[:-1] for array in checked]
         shapes += [] if wrenches is None else [wrenches.shape[:-2]]
         whose = [*names, *([] if external is None else ["external wrenches"])]
-        self.batch = common_batch(shapes, " and ".join(whose))
+        self.batch = common_batch(shapes, ", ".join(whose))
         self._demand_memory()
         rows = [self._rows(array, array.shape[-1:]) for array in checked]
         self.q, (self.v, self.x) = rows[0], (*rows[1:], None, None)[:2]
@@ -513,11 +508,32 @@ def stepped_velocity(
 ) -> np.ndarray:  # fmt: skip
     """(..., nv) velocity after a semi-implicit Euler step; friction that is stiff is implicit."""
     v = model.check_velocity(v)
-    if not friction.is_implicit(model, dt):
+    if not friction.needs_implicit_step(model, dt):
         return v + dt * model.forward_dynamics(q, v, tau, external)
-    bias = model.inverse_dynamics(q, v, np.zeros(model.nv), external) - friction.force(model, v)
-    push = model.check_velocity(tau, "tau") - bias
-    after = friction.implicit_velocity(model, model.mass_matrix(q), v, push, dt)
+    tau = model.check_velocity(tau, "tau")
+    bias = model.inverse_dynamics(q, v, np.zeros(model.nv), external)
+    return implicit_step_velocity(model, q, v, tau, dt, model.mass_matrix(q), bias, external)
+
+
+def implicit_step_velocity(
+    model: Model, q: ArrayLike, v: np.ndarray, tau: np.ndarray, dt: float,
+    M: np.ndarray, bias: np.ndarray, external: External | None = None,
+    slopes: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:  # fmt: skip
+    """(..., nv) velocity after a step with the friction of its end; an error if there is none.
+
+    Args:
+        M: (..., nv, nv) mass matrix at q.
+        bias: (..., nv) inverse dynamics without acceleration, friction included.
+        slopes: (..., nv) derivatives by q and by v of forces in `tau` that act at the end, too.
+    """
+    push = tau - (bias - friction.force(model, v))
+    if slopes is not None:
+        # M (v+ - v) = dt (push + dF/dq dt v+ + dF/dv (v+ - v)), solved for v+ - v
+        dq, dv = slopes
+        M = M - (dt * dv + dt * dt * dq)[..., None] * np.eye(model.nv)
+        push += dt * dq * v
+    after = friction.implicit_velocity(model, M, v, push, dt)
     if not np.isfinite(after).all():
         model.forward_dynamics(q, v, tau, external)  # raises the reason if it finds one
         raise StateError("the step has no finite velocity: the numbers are too large")
@@ -542,7 +558,7 @@ def step_slopes(
 
     With friction taken implicitly they are those of ``M a + bias + friction(v + dt a) = tau``.
     """
-    if not friction.is_implicit(model, dt):
+    if not friction.needs_implicit_step(model, dt):
         return model.forward_dynamics_derivatives(q, v, tau)
     v = model.check_velocity(v)
     by = model.inverse_dynamics_derivatives(q, v, (after - v) / dt)

@@ -1,4 +1,4 @@
-"""Joint friction in discrete time: its fastest rate, and velocities that it cannot make unstable.
+"""Friction of joints (`equations.links.friction`) in discrete time: fastest rate, implicit steps.
 
 Friction slows small deviations of the velocities down by ``dv/dt = -M^-1 D v``, D = its slope.
 Explicit steps much longer than one over the largest eigenvalue of ``M^-1 D`` grow without bound,
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modurob.equations import links
-from modurob.equations.links import SLIP
+from modurob.equations.links import SLIP_SPEED
 from modurob.errors import StateError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def slope(model: Model, v: np.ndarray) -> np.ndarray:
 
 def fastest_rate(model: Model) -> FrictionRate:
     """See `Model.friction_rate`, which keeps the result."""
-    steepest = model.viscous + model.coulomb / SLIP
+    steepest = links.friction_slope(model.viscous, model.coulomb, 0.0)
     if not steepest.any():
         return FrictionRate(0.0, "")
     rng = np.random.default_rng(0)
@@ -110,7 +110,7 @@ def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> in
 # -- implicit steps --------------------------------------------------------------------------------
 
 
-def is_implicit(model: Model, h: float) -> bool:
+def needs_implicit_step(model: Model, h: float) -> bool:
     """Return whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
     return h * model.friction_rate.rate > EXPLICIT
 
@@ -129,48 +129,49 @@ def implicit_velocity(
     diagonal = np.einsum("...ii->...i", A)  # a view
     diagonal[..., model.joint_slice_v] += h * model.viscous
     dry[model.joint_slice_v] = h * model.coulomb
-    return velocity(A, (M @ v[..., None])[..., 0] + h * push, dry)
+    return solve_with_dry_friction(A, (M @ v[..., None])[..., 0] + h * push, dry)
 
 
-def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:
-    """(..., n) u with ``A u + dry u / sqrt(u^2 + SLIP^2) = right``; NaN where there is none.
+def solve_with_dry_friction(A: np.ndarray, b: np.ndarray, coulomb: np.ndarray) -> np.ndarray:
+    """(..., n) u with ``A u + friction(0, coulomb, u) = b``; NaN where there is none.
 
     It is the minimum of a convex function. Newton's method starts where every joint sticks: from
     there it does not overshoot for one joint; for several, steps that lead uphill are halved.
 
     Args:
         A: (..., n, n) symmetric, positive definite.
-        right: (..., n)
-        dry: (n,) zero or more.
+        b: (..., n)
+        coulomb: (n,) zero or more.
     """
-    if not dry.any():
-        return _solved(A, right)
-    scale = np.abs(right).max(axis=-1, initial=0.0) + dry.max()
-    u = _solved(A + np.diag(dry / SLIP), right)
-    left, height, error = _missing(A, right, dry, u)
+    if not coulomb.any():
+        return _solved(A, b)
+    scale = np.abs(b).max(axis=-1, initial=0.0) + coulomb.max()
+    u = _solved(A + np.diag(coulomb / SLIP_SPEED), b)  # the slope at rest
+    left, height, error = _missing(A, b, coulomb, u)
     for _ in range(ROUNDS):
         if not np.any(error > SETTLED * scale):
             break
-        bend = dry * SLIP * SLIP / (u * u + SLIP * SLIP) ** 1.5
-        change = _solved(A + bend[..., None] * np.eye(len(dry)), left)
-        left, after, off = _missing(A, right, dry, u + change)
+        bend = links.friction_slope(0.0, coulomb, u)
+        change = _solved(A + bend[..., None] * np.eye(len(coulomb)), left)
+        left, after, off = _missing(A, b, coulomb, u + change)
         for _ in range(HALVINGS):
             uphill = (after > height) & (off > ROUNDING * scale)
             if not uphill.any():
                 break
             change = np.where(uphill[..., None], change / 2, change)
-            left, after, off = _missing(A, right, dry, u + change)
+            left, after, off = _missing(A, b, coulomb, u + change)
         u, height, error = u + change, after, off
     return np.where((error < STALLED * scale)[..., None], u, np.nan)
 
 
 def _missing(
-    A: np.ndarray, right: np.ndarray, dry: np.ndarray, u: np.ndarray
+    A: np.ndarray, b: np.ndarray, coulomb: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Residual of the equation of `velocity`, the convex function, and the largest error."""
-    root, pulled = np.sqrt(u * u + SLIP * SLIP), (A @ u[..., None])[..., 0]
-    left = right - pulled - dry * u / root
-    height = np.sum(u * (pulled / 2 - right) + dry * root, axis=-1)
+    """Residual of `solve_with_dry_friction`, its convex function, and the largest error."""
+    # the root of `links.friction`, which both terms need
+    root, pulled = np.sqrt(u * u + SLIP_SPEED * SLIP_SPEED), (A @ u[..., None])[..., 0]
+    left = b - pulled - coulomb * u / root
+    height = np.sum(u * (pulled / 2 - b) + coulomb * root, axis=-1)
     return left, height, np.abs(left).max(axis=-1)
 
 

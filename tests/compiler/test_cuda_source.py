@@ -38,9 +38,9 @@ static void sincos(float a, float* s, float* c) { *s = std::sin(a); *c = std::co
 using std::sqrt;
 """
 LOOP = """
-extern "C" void all(long long n, const real* q, const real* v, const real* x, real* y) {
-  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) modurob_kernel(n, q, v, x, y);
-}
+extern "C" void all_{0}(long long n, const real* q, const real* v, const real* x, real* y) {{
+  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {0}(n, q, v, x, y);
+}}
 """
 
 C_TYPES = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctypes.c_double}
@@ -48,20 +48,23 @@ C_TYPES = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctyp
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
 
 
-def as_cpp(name: str, model: mr.Model, dtype: str, folder):
-    trace = Trace(QUANTITIES[name], model)
-    text = SHIM + cuda.source(trace, dtype) + LOOP
-    (folder / "kernel.cpp").write_text(text, encoding="utf-8")
-    library = folder / f"{name}_{dtype}_{model.nv}.so"
-    command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), "kernel.cpp"]
+def as_cpp(model: mr.Model, dtype: str, folder):
+    """Functions of all quantities: one source, since most of g++'s time goes into headers."""
+    traces = {n: Trace(each, model) for n, each in QUANTITIES.items() if each.straight_line}
+    kernels = [
+        cuda.source(trace, dtype).replace("modurob_kernel", name) + LOOP.format(name)
+        for name, trace in traces.items()
+    ]
+    (folder / "kernels.cpp").write_text(SHIM + "".join(kernels), encoding="utf-8")
+    command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", "kernels.so", "kernels.cpp"]
     subprocess.run(command, cwd=folder, check=True)
-    function = ctypes.CDLL(str(library)).all
+    library = ctypes.CDLL(str(folder / "kernels.so"))
 
-    def run(q, v, x):
+    def run(name, q, v, x):
         arrays = [np.ascontiguousarray(part, dtype=dtype) for part in (q, v, x)]
-        y = np.zeros((len(q), *trace.shape), dtype=dtype)
+        y = np.zeros((len(q), *traces[name].shape), dtype=dtype)
         pointers = [ctypes.c_void_p(part.ctypes.data) for part in (*arrays, y)]
-        function(ctypes.c_longlong(len(q)), *pointers)
+        library[f"all_{name}"](ctypes.c_longlong(len(q)), *pointers)
         return y
 
     return run
@@ -80,13 +83,13 @@ def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp
     v, a = rng.standard_normal((2, STATES, model.nv))
     tau = model.inverse_dynamics(q, v, a)
     speed = np.abs(v).max() * np.abs(model.mass_matrix(q)).max()
-    given = {"q": q, "v": v, "a": a, "tau": tau}
+    given, run = {"q": q, "v": v, "a": a, "tau": tau}, as_cpp(model, dtype, tmp_path)
     for name, quantity in QUANTITIES.items():
         if not quantity.straight_line:
             continue
         inputs = [given[each] for each in quantity.inputs]
         arguments, wanted = [*inputs, v, v][:3], reference(model, name, *inputs)
-        found = as_cpp(name, model, dtype, tmp_path)(*arguments)
+        found = run(name, *arguments)
         scale = np.abs(wanted).max()
         if name == "coriolis_matrix":
             scale = max(scale, speed)  # its terms cancel, to zero in some bodies

@@ -473,6 +473,8 @@ def test_prepared_callables_need_all_arguments_and_no_more(name, method):
     call = model.prepare(method)
     given = list(arguments(model, method).values())
     with pytest.raises(TypeError):
+        call(*given, np.empty_like(call(*given)))
+    with pytest.raises(TypeError):
         call(*given[:-1])
     with pytest.raises(TypeError):
         call()

@@ -138,6 +138,20 @@ def test_impossible_options_are_refused_in_one_line(call):
     assert "\n" not in str(caught.value)
 
 
+def test_prepared_calls_outlive_their_model_and_its_name_for_the_result():
+    calls, still = [], np.zeros(3)
+    for k in range(50):
+        model = mr.examples.snake(4).with_parameters(mass=1 + 1e-3 * k).model()
+        slopes = np.stack(model.inverse_dynamics_derivatives(still, still, still))
+        calls.append((model.prepare("inverse_dynamics_derivatives"), slopes))
+        del model
+        gc.collect(0)
+    gc.collect()
+    for call, expected in calls:
+        np.testing.assert_array_equal(call(still, still, still), expected)
+        np.testing.assert_array_equal(call(*[[0.0] * 3] * 3), expected)  # by the method
+
+
 def test_compiled_single_calls_outlive_their_model():
     """The builtin owns its method definition, code and workspace; else freeing it would crash."""
     still, kept = np.zeros(3), []

@@ -18,7 +18,13 @@ MODELS = {
     for fused in (False, True)
     for model in [examples.crab().with_parameters(viscous=0.1).model("physical", base)]
 }
-NAMES = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "forward_dynamics_derivatives")
+NAMES = (
+    "inverse_dynamics",
+    "forward_dynamics",
+    "mass_matrix",
+    "inverse_dynamics_derivatives",
+    "forward_dynamics_derivatives",
+)
 
 every_kind = pytest.mark.parametrize(
     ("which", "name"), list(itertools.product(MODELS, NAMES)), ids=str
@@ -95,11 +101,11 @@ def test_the_number_of_states_is_a_whole_number(states):
         MODELS["fixed", False].prepare("forward_dynamics", states)
 
 
-def test_prepared_derivatives_are_those_of_one_state():
-    model = MODELS["fixed", False]
-    call = model.prepare("forward_dynamics_derivatives")
-    given = arguments(model, "forward_dynamics_derivatives", ())
+@pytest.mark.parametrize(("kind", "by"), [("inverse", "da"), ("forward", "dtau")])
+def test_prepared_derivatives_are_those_of_one_state(kind, by):
+    model, name = MODELS["fixed", False], f"{kind}_dynamics_derivatives"
+    call, given = model.prepare(name), arguments(model, name, ())
     found = call(*given)
-    assert found._fields == ("dq", "dv", "dtau")
-    close("forward", found, model.forward_dynamics_derivatives(*given))
+    assert found._fields == ("dq", "dv", by)
+    close(name, found, getattr(model, name)(*given))
     assert call(*given) is found

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.compiler.driver import LARGE_RESULT
 from modurob.spatial import so3
 
 STATES = 19  # no multiple of any vector width
@@ -94,3 +95,18 @@ def test_quaternions_are_normalized_and_kept_as_told():
     assert not so3.is_unit(q)
     assert so3.unit_quaternion(unit).tobytes() == unit.tobytes()
     assert so3.squared_norm(np.full((1, 4), 1e200)) == np.inf  # without a warning
+
+
+@pytest.mark.parametrize(("joints", "threads"), [(4, 1), (4, 2), (3, 1)])
+def test_matrices_that_are_written_past_the_caches_have_the_same_bytes(joints, threads):
+    model = mr.examples.snake(joints + 1).model()
+    count = 5 + LARGE_RESULT // (8 * 3 * joints**2) * threads
+    q, v, a = np.random.default_rng(6).standard_normal((3, count, joints))
+    found = model.inverse_dynamics_derivatives(q, v, a, threads=threads)
+    prepared = model.prepare("inverse_dynamics_derivatives", count)(q, v, a)
+    for start in range(0, count, count // 3):
+        rows = slice(start, start + count // 3)
+        part = model.inverse_dynamics_derivatives(q[rows], v[rows], a[rows], threads=1)
+        for one, other, expected in zip(found, prepared, part, strict=True):
+            assert one[rows].tobytes() == expected.tobytes()
+            assert other[rows].tobytes() == expected.tobytes()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from modurob import examples
+from modurob.compiler import jit
 from modurob.compiler.fused import module_ir
 from modurob.compiler.jit import compile_ir
 from modurob.compiler.pool import pool
@@ -123,7 +124,7 @@ def test_the_hand_over_to_fused_code_happens_once():
 
     tier = examples.snake(4).model().compile(background=True).dynamics.tier
     quantity, found = QUANTITIES["mass_matrix"], []
-    ready = tier._waiting[quantity, False] = Ready()
+    ready = tier._waiting[quantity, False, False] = Ready()
     ready.set_result(compile_ir(module_ir(quantity, tier.model)))
     together(lambda k: found.append(tier.routine("mass_matrix")))
     assert len(set(map(id, found))) == 1
@@ -228,6 +229,7 @@ def test_single_states_allocate_nothing_that_stays(tree):
     q, v, a = (part[0] for part in batch(model, 1))
     call = model.prepare("inverse_dynamics")
     call(q, v, a)
+    model.inverse_dynamics(q, v, a)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -239,3 +241,18 @@ def test_single_states_allocate_nothing_that_stays(tree):
         tracemalloc.stop()
     assert after - before < 10_000
     assert peak - before < 100_000
+
+
+def test_eight_threads_look_up_a_function_once(monkeypatch):
+    """LLVM unloads the code when one of two results of a lookup is deleted."""
+    library, linker, looked_up = compile_ir("define void @f() {\n  ret void\n}"), jit._linker(), []
+
+    class SlowLinker:
+        def lookup(self, key, name):
+            time.sleep(0.01)
+            looked_up.append(name)
+            return linker.lookup(key, name)
+
+    monkeypatch.setattr(jit, "_linker", SlowLinker)
+    together(lambda k: library.function("f")())
+    assert looked_up == ["f"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from modurob import examples
-from modurob.equations.links import SLIP
+from modurob.equations.links import SLIP_SPEED
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import vec
@@ -67,9 +67,9 @@ def implicit(model, q, v, tau, h):
     inverse = np.linalg.inv(model.mass_matrix(q.real))
     u, left = np.zeros(model.nv, dtype=complex), 3
     while left:
-        root = np.sqrt(u * u + SLIP**2)
+        root = np.sqrt(u * u + SLIP_SPEED**2)
         friction = model.viscous * u + model.coulomb * u / root
-        slope = model.viscous + model.coulomb * SLIP**2 / root**3
+        slope = model.viscous + model.coulomb * SLIP_SPEED**2 / root**3
         missing = v + h * acceleration(bare, q, v, tau - friction) - u
         u = u + np.linalg.solve(np.eye(model.nv) + h * inverse * slope, missing)
         left -= np.abs(missing.real).max() < SOLVED  # then imaginary parts follow at once

@@ -76,3 +76,11 @@ def test_inertias_are_taken_if_some_distribution_of_mass_has_them():
             with pytest.raises(StateError, match="link 0 of a model"):
                 _check_masses(model)
     assert 20 < taken < 150
+
+
+def test_a_base_pose_may_lie_in_memory_in_any_order():
+    T = np.array([[0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1.0]])
+    ordered, turned = (
+        examples.crab().with_base_pose(pose).model("physical") for pose in (T, T.T.copy().T)
+    )
+    assert ordered.body_placement.tobytes() == turned.body_placement.tobytes()

@@ -152,17 +152,23 @@ WRONG_CONFIGURATIONS = {
     "not a number": (SNAKE, with_entry(3, 1, NAN), "q[1] is nan", "finite"),
     "infinite": (SNAKE, with_entry(3, 2, INFINITY), "q[2] is inf", "finite"),
     "not a number in a batch": (SNAKE, with_entry((2, 3), (1, 0), NAN), "q[1, 0] is nan"),
-    "words": (SNAKE, ["a", "b", "c"], "q must hold numbers"),
+    "words": (SNAKE, ["a", "b", "c"], "q must hold real numbers"),
     "nothing": (SNAKE, None, "q"),
-    "complex": (SNAKE, [1j, 0, 0], "q must hold numbers"),
+    "complex": (SNAKE, [1j, 0, 0], "q must hold real numbers"),
     "ragged": (SNAKE, [[1.0], [1.0, 2.0]], "q must hold numbers"),
     "free base without its place": (FREE, np.zeros(3), "(3,)", "nq = 10", "base (7 in q, 6 in v)"),
-    "no quaternion": (FREE, np.zeros(10), "q[3:7]", "unit quaternion (x, y, z, w)", "norm is 0"),
-    "long quaternion": (FREE, free_with_quaternion(0, 0, 0, 2), "q[3:7]", "norm is 2"),
+    "no quaternion": (
+        FREE,
+        np.zeros(10),
+        "q[3:7]",
+        "unit quaternion (x, y, z, w)",
+        "norm must be 1, got 0",
+    ),
+    "long quaternion": (FREE, free_with_quaternion(0, 0, 0, 2), "q[3:7]", "norm must be 1, got 2"),
     "one bad quaternion of a batch": (
         FREE,
         np.stack([free_with_quaternion(0, 0, 0, 1), free_with_quaternion(1, 1, 0, 0)]),
-        "norm is 1.41421",
+        "norm must be 1, got 1.41421",
     ),
     "not a number in the quaternion": (FREE, free_with(4, NAN), "q[4] is nan"),
 }
@@ -214,9 +220,9 @@ WRONG_OPTIONS = {
     "base of a number": ({"base": 3}, "'fixed', 'free' or a list of px, py, pz", "3"),
     "unknown virtual joint": ({"base": ["px", "qx"]}, "virtual joint 'qx'", "px, py, pz, rx"),
     "virtual joint twice": ({"base": ["px", "px"]}, "'px' is unknown or repeated"),
-    "gravity of one number": ({"gravity": -9.81}, "gravity is three finite numbers", "-9.81"),
-    "gravity of words": ({"gravity": "down"}, "gravity is three finite numbers", "'down'"),
-    "gravity of nothing": ({"gravity": (0, 0, NAN)}, "gravity is three finite numbers", "nan"),
+    "gravity of one number": ({"gravity": -9.81}, "gravity must be three finite numbers", "-9.81"),
+    "gravity of words": ({"gravity": "down"}, "gravity must be three finite numbers", "'down'"),
+    "gravity of nothing": ({"gravity": (0, 0, NAN)}, "gravity must be three finite numbers", "nan"),
 }
 
 
@@ -253,7 +259,7 @@ def test_a_number_of_no_body_is_answered_with_the_bodies(number):
 
 
 def test_truth_values_are_no_numbers():
-    with complains(StateError, "q must hold numbers that are real"):
+    with complains(StateError, "q must hold real numbers"):
         SNAKE.check_configuration([True, False, True])
 
 

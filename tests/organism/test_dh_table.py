@@ -256,7 +256,7 @@ def test_states_that_do_not_fit_are_refused():
     with complains(StateError, "a must be finite"):
         ne_mod([0, 0], [0, 0], ["one", 0], table)
     for bad in ((0, 0, np.inf), (0, -9.81), [[0, 0, -9.81]], "down", -9.81):
-        with complains(StateError, "gravity is three finite numbers"):
+        with complains(StateError, "gravity must be three finite numbers"):
             gravity_torque([0, 0], table, gravity=bad)
     with complains(StateError, "own base pose"):
         ne_mod([0, 0], [0, 0], [0, 0], table, base_pose=np.eye(4))

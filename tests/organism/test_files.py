@@ -114,7 +114,7 @@ GARBAGE = {
     "a number": (b"3", 'no "format" field'),
     "no format": (b'{"version": 1}', 'no "format" field'),
     "another program's": (b'{"format": "pcb", "version": 1}', "'pcb'", "'modurob-organism'"),
-    "a module": (b'{"format": "modurob-module", "version": 1}', "'modurob-module' file"),
+    "a module": (b'{"format": "modurob-module", "version": 1}', "its format is 'modurob-module'"),
     "format of the wrong type": (b'{"format": ["a"], "version": 1}', "expected"),
     "no version": (b'{"format": "modurob-organism"}', "version", "None"),
     "version of words": (b'{"format": "modurob-organism", "version": "1"}', "version", "'1'"),
@@ -287,13 +287,15 @@ def test_load_returns_what_a_file_holds(tmp_path):
 
 def test_load_refuses_other_files_and_lists_the_formats(tmp_path):
     for content, found in (
-        (b"[1]", "None"),
-        (b'{"format": "pcb"}', "'pcb'"),
-        (b'{"format": 5}', "5"),
-        (b'{"format": ["modurob-organism"]}', "['modurob-organism']"),
+        (b"[1]", 'it has no "format" field'),
+        (b'{"format": "pcb"}', "its format is 'pcb'"),
+        (b'{"format": 5}', "its format is 5"),
+        (b'{"format": ["modurob-organism"]}', "its format is ['modurob-organism']"),
     ):
         (tmp_path / "it.json").write_bytes(content)
-        with complains(FileError, "it.json", f"its format is {found}", "modurob-organism"):
+        with complains(
+            FileError, "it.json", f"not a modurob file: {found}; formats are modurob-organism"
+        ):
             load(tmp_path / "it.json")
     (tmp_path / "it.json").write_text('{"format": "modurob-project", "version": 1}')
     with complains(FileError, "it.json", "open it with 'modurob studio"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, Vector, splat
@@ -24,6 +24,9 @@ Q, COS, SIN, V, X, JOINT_RECORD = 0, 1, 2, 3, 4, 5  # vectors of a joint's recor
 RECORD, BASE_PLACES = {"q": Q, "v": V, "x": X}, {"q": BASE_Q, "v": BASE_V, "x": BASE_X}
 Arrays = list[tuple[str, str, int]]  # name, length of a row, place of the first joint
 CACHE_LINE = 64  # bytes
+LARGE_RESULT = 16 * 2**20  # bytes; more than a core's share of the last cache
+STREAM_ALIGN = 32  # bytes
+NEARER = "i32 0, i32 2, i32 1"  # prefetch into the second cache; the first has no room
 OVER_RANGE = sys.float_info.max / LARGEST_DISPLACEMENT  # what is beyond it overflows, times this
 EXTERNAL = 6  # vectors of a link's external wrench
 
@@ -64,6 +67,8 @@ class Arguments(ctypes.Structure):
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
         ("refused", ctypes.c_void_p),
+        ("answer", ctypes.c_void_p),  # of a prepared call, see `entry`
+        ("fallback", ctypes.c_void_p),
     )
 
 
@@ -74,9 +79,11 @@ INTEGERS = (
 )
 
 
+# of vectors that are put on the stack: without it, every other one of them lies in two cache lines
+ALIGNED_STACK = '"stackrealign" alignstack(64)'
 BODY = (
     "define internal void @body(ptr noalias %io, ptr noalias %results, ptr %external, "
-    "ptr %memory, ptr %arguments) {\nentry:\n"
+    f"ptr %memory, ptr %arguments) {ALIGNED_STACK} {{\nentry:\n"
 )
 
 
@@ -89,6 +96,8 @@ class Driver(FunctionWriter):
         self.matrices = quantity.per == "pair"
         # the sum of 0 * x: not a number as soon as one input or result is not finite
         self.check = Carry(splat(0.0, width))
+        # of the next block in each array: address, numbers of a joint in all its rows
+        self.ahead: list[tuple[str, int]] = []
 
     def write(self) -> str:
         """The driver's IR."""
@@ -101,16 +110,19 @@ class Driver(FunctionWriter):
             if finish:  # it fills all cells
                 self._clear(results, at["results"])
             rows = self._rows(first, at["last"])
-            if self.quantity.per == "joint":
-                self._prefetch_results(at["y"], first, total)
+            self._look_ahead(at, first, arrays)
             self._gather_states(at, rows, arrays)
             self._gather_external(at["wrenches"], at["external"], rows, at["links"])
             self._call(at, self._memory(at, first))
             self._scatter(results, at["y"], rows, total)
         self._report()
+        return self._run()
+
+    def _run(self) -> str:
+        """The lines as a function."""
         self.do("ret void")
-        head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
-        return head + "\n".join(self.lines) + "\n}\n"
+        head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace)"
+        return f"{head} {ALIGNED_STACK} {{\nentry:\n" + "\n".join(self.lines) + "\n}\n"
 
     def _begin(self) -> tuple[dict[str, str], Arrays]:
         """All arguments, and parts of the workspace: records, external wrenches, results."""
@@ -179,17 +191,31 @@ class Driver(FunctionWriter):
         return self.offset(at["memory"], self.value(f"mul i64 {first}, {numbers}"), "double")
 
     def _clear(self, results: str, count: str) -> None:
-        with self.loop("0", count) as k:
-            self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
+        size = self.value(f"mul i64 {count}, {8 * self.width}")
+        self.do(f"call void @llvm.memset.p0.i64(ptr {results}, i8 0, i64 {size}, i1 false)")
 
-    def _prefetch_results(self, array: str, first: str, total: str) -> None:
-        """Prefetch the next block's results into the cache, so that writing them does not wait."""
+    def _look_ahead(self, at: dict[str, str], first: str, arrays: Arrays) -> None:
+        """Find the rows of the next block, which `_prefetch` brings near while this one is read.
+
+        The last block takes its own: addresses without memory are slow to look up.
+        """
         after = self.value(f"add i64 {first}, {self.width}")
-        start = self.offset(array, self.value(f"mul i64 {after}, {total}"), "double")
-        block = self.value(f"mul i64 {total}, {8 * self.width}")
-        with self.loop("0", block, CACHE_LINE) as k:
-            line = self.offset(start, k, "i8")
-            self.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
+        inside = self.value(f"icmp slt i64 {after}, %end")
+        block = self.value(f"select i1 {inside}, i64 {after}, i64 {first}")
+        rows = [(name, length, 1) for name, length, _ in arrays]
+        if self.quantity.per == "joint":
+            rows.append(("y", self._total(at["nv"]), self.quantity.entries))
+        for name, length, columns in rows:
+            start = self.offset(at[name], self.value(f"mul i64 {block}, {length}"), "double")
+            self.ahead.append((start, columns * self.width))
+
+    def _prefetch(self, joint: str, count: int) -> None:
+        """Prefetch the share of some joints in the next block: all at once would wait in line."""
+        for start, numbers in self.ahead:
+            part = self.offset(start, self.value(f"mul i64 {joint}, {numbers}"), "double")
+            for line in range(0, 8 * count * numbers, CACHE_LINE):
+                place = self.offset(part, line, "i8")
+                self.do(f"call void @llvm.prefetch.p0(ptr {place}, {NEARER})")
 
     def _total(self, nv: str) -> str:
         """Number of entries in the result of a state."""
@@ -221,15 +247,19 @@ class Driver(FunctionWriter):
         with self.when(self.value(f"icmp ne i{self.width} {bits}, 0")):
             self.do(f"store i64 1, ptr {place(self, 'not_finite')}")
 
-    def _checked(self, vector: str, scale: float = 1.0) -> str:
-        """The vector times a scale; it is noted whether that is finite."""
+    def _checked(self, vectors: Sequence[str], scale: float = 1.0) -> None:
+        """Note whether vectors, times a scale, are finite; their sum is short for long loops."""
+        V, zero = self.vector, splat(0.0, self.width)
         if scale != 1:
-            vector = self.value(f"fmul {self.vector} {vector}, {splat(scale, self.width)}")
+            vectors = [self.value(f"fmul {V} {x}, {splat(scale, self.width)}") for x in vectors]
         # no fma intrinsic: where the CPU has none it is a slow call, and 0 * x rounds nothing
-        product = self.value(f"fmul contract {self.vector} {vector}, {splat(0.0, self.width)}")
-        total = f"fadd contract {self.vector} {product}, {self.check.value}"
-        self.check.value = self.value(total)
-        return vector
+        terms = [self.value(f"fmul contract {V} {x}, {zero}") for x in vectors]
+        while len(terms) > 1:
+            terms = [
+                self.value(f"fadd contract {V} {a}, {b}")
+                for a, b in zip(terms[0::2], terms[1::2], strict=True)
+            ]
+        self.check.value = self.value(f"fadd contract {V} {terms[0]}, {self.check.value}")
 
     def _gather(self, starts: list[str], column: str | int) -> str:
         vector = "poison"
@@ -255,15 +285,29 @@ class Driver(FunctionWriter):
             name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
             for name, stride, skip in arrays
         }
-        with self.loop("0", at["joints"], carry=self.check) as j:
-            record = self.record(at, j)
-            for name, places in starts.items():
-                value = self._gather(places, j)
-                self._checked(value, OVER_RANGE if name == "q" else 1.0)
+        for name, places in starts.items():  # one by one: their addresses stay in registers
+            for j, count in self._fours(at["joints"]):
                 if name == "q":
-                    self._put_angle(record, value)
-                else:
-                    self.store(Slot(record, RECORD[name]), value)
+                    self._prefetch(j, count)
+                values = self._gather_four(places, j) if count == 4 else [self._gather(places, j)]
+                self._checked(values, OVER_RANGE if name == "q" else 1.0)
+                records = self.record(at, j)
+                for k, value in enumerate(values):
+                    record = self.offset(records, JOINT_RECORD * k)
+                    if name == "q":
+                        self._put_angle(record, value)
+                    else:
+                        self.store(Slot(record, RECORD[name]), value)
+
+    def _fours(self, count: str) -> Iterator[tuple[str, int]]:
+        """Loops over numbers, four at once while there are as many: the first, and how many."""
+        whole = "0"
+        if self.width % 4 == 0:
+            whole = self.value(f"and i64 {count}, -4")
+            with self.loop("0", whole, 4, self.check) as k:
+                yield k, 4
+        with self.loop(whole, count, carry=self.check) as k:
+            yield k, 1
 
     def _put_angle(self, record: str, value: str) -> None:
         """Displacement of a joint, with its sine and cosine."""
@@ -275,19 +319,22 @@ class Driver(FunctionWriter):
         for name, stride, count in arrays:
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
-                value = self._checked(self._gather(starts, k))
+                value = self._gather(starts, k)
+                self._checked([value])
                 self.store(Slot("%workspace", BASE_PLACES[name] + k), value)
 
     def _scatter_states(self, at: dict[str, str], rows: list[str], arrays: Arrays) -> None:
         for name, stride, count in arrays:
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
-                value = self._checked(self.load(Slot("%workspace", BASE_PLACES[name] + k)))
+                value = self.load(Slot("%workspace", BASE_PLACES[name] + k))
+                self._checked([value])
                 self._spread(value, starts, k)
             starts = [self.offset(start, count, "double") for start in starts]
             with self.loop("0", at["joints"], carry=self.check) as j:
                 value = self.load(Slot(self.record(at, j), RECORD[name]))
-                self._spread(self._checked(value), starts, j)
+                self._checked([value])
+                self._spread(value, starts, j)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
         if not self.quantity.passes.external:
@@ -302,38 +349,67 @@ class Driver(FunctionWriter):
 
     def _scatter(self, results: str, array: str, rows: list[str], total: str) -> None:
         starts = self._starts(array, rows, total)
-        if not self.matrices:
-            with self.loop("0", total, carry=self.check) as k:
-                value = self._checked(self.load(Slot(self.offset(results, k), 0)))
-                self._spread(value, starts, k)
-            return
-        whole = "0"
-        if self.width % 4 == 0:
-            whole = self.value(f"and i64 {total}, -4")
-            with self.loop("0", whole, 4) as k:
-                four = [self.load(Slot(self.offset(results, k), i)) for i in range(4)]
-                self._spread_four(four, starts, k)
-        with self.loop(whole, total) as k:
-            self._spread(self.load(Slot(self.offset(results, k), 0)), starts, k)
+        if self.matrices and self.width % 4 == 0:
+            total = self._stream(results, array, starts, total)
+        for k, count in self._fours(total):
+            place = self.offset(results, k)
+            values = [self.load(Slot(place, i)) for i in range(count)]
+            if not self.matrices:
+                self._checked(values)
+            if count == 4:
+                self._spread_four(values, starts, k)
+            else:
+                self._spread(values[0], starts, k)
 
-    def _spread_four(self, vectors: list[str], starts: list[str], column: str) -> None:
-        """Four results at once: turned in registers, each state gets them with one store."""
+    def _stream(self, results: str, array: str, starts: list[str], total: str) -> str:
+        """Write the results past the caches where they are larger; the number that is left."""
+        numbers = self.value(f"mul i64 {self.value('sub i64 %end, %begin')}, {total}")
+        place = self.value(f"ptrtoint ptr {array} to i64")
+        odd = self.value(f"and i64 {total}, 3"), self.value(f"and i64 {place}, {STREAM_ALIGN - 1}")
+        whole = self.value(f"icmp eq i64 {self.value(f'or i64 {odd[0]}, {odd[1]}')}, 0")
+        large = self.value(f"icmp sge i64 {numbers}, {LARGE_RESULT // 8}")
+        streams = self.value(f"and i1 {whole}, {large}")
+        with self.when(streams):
+            with self.loop("0", total, 4) as k:
+                values = [self.load(Slot(self.offset(results, k), i)) for i in range(4)]
+                self._spread_four(values, starts, k, f"align {STREAM_ALIGN}, !nontemporal !0")
+            self.do("fence seq_cst")  # such stores are in no order with others
+        return self.value(f"select i1 {streams}, i64 0, i64 {total}")
+
+    def _spread_four(
+        self, vectors: list[str], starts: list[str], column: str, how: str = "align 8"
+    ) -> None:
+        """Four results at once: transposed in registers, each state gets them with one store."""
         for group in range(0, self.width, 4):
             lanes = [group + i for i in range(4)]
             parts = [self.shuffle(v, v, lanes, self.width) for v in vectors]
-            pairs = [
-                self.shuffle(parts[a], parts[a + 1], mask, 4)
-                for a in (0, 2)
-                for mask in ([0, 4, 2, 6], [1, 5, 3, 7])
-            ]
-            turned = [
-                self.shuffle(pairs[b], pairs[b + 2], mask, 4)
-                for mask in ([0, 1, 4, 5], [2, 3, 6, 7])
-                for b in (0, 1)
-            ]
-            for start, row in zip(starts[group : group + 4], turned, strict=True):
+            for start, row in zip(starts[group:], self._transposed(parts), strict=False):
                 place = self.offset(start, column, "double")
-                self.do(f"store <4 x double> {row}, ptr {place}, align 8")
+                self.do(f"store <4 x double> {row}, ptr {place}, {how}")
+
+    def _gather_four(self, starts: list[str], column: str) -> list[str]:
+        """Four columns of all states, loaded by rows and transposed in registers."""
+        groups = []
+        for group in range(0, self.width, 4):
+            places = [self.offset(start, column, "double") for start in starts[group : group + 4]]
+            rows = [self.value(f"load <4 x double>, ptr {each}, align 8") for each in places]
+            groups.append(self._transposed(rows))
+        if len(groups) == 1:
+            return groups[0]
+        return [self.shuffle(a, b, range(8), 4) for a, b in zip(*groups, strict=True)]
+
+    def _transposed(self, rows: list[str]) -> list[str]:
+        """The columns of four vectors of four."""
+        pairs = [
+            self.shuffle(rows[a], rows[a + 1], mask, 4)
+            for a in (0, 2)
+            for mask in ([0, 4, 2, 6], [1, 5, 3, 7])
+        ]
+        return [
+            self.shuffle(pairs[b], pairs[b + 2], mask, 4)
+            for mask in ([0, 1, 4, 5], [2, 3, 6, 7])
+            for b in (0, 1)
+        ]
 
     def _spread(self, vector: str, starts: list[str], column: str | int) -> None:
         for lane, start in enumerate(starts):
@@ -370,84 +446,8 @@ def declarations(width: int) -> str:
         f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
         f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
         "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
         "declare void @Py_IncRef(ptr)\n"
+        "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)\n"
+        "!0 = !{i32 1}\n"  # of stores past the caches
     )
-
-
-def driver_ir(width: int, quantity: Quantity, free_base: bool, keeps_input: bool) -> str:
-    """All that is around ``@body``: intrinsics, drivers, entries; see `Driver.write_steps`."""
-    parts = [declarations(width), Driver(width, quantity, free_base).write()]
-    if quantity.passes.move:
-        parts.append(Driver(width, quantity, free_base).write_steps(keeps_input))
-    return "\n".join([*parts, *(entry_ir(quantity, several) for several in (False, True))])
-
-
-# -- a few states, straight from Python ------------------------------------------------------------
-
-# NumPy's stable layout of an array object (64-bit CPython): type, data, dimensions, strides, dtype
-TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DTYPE = 8, 16, 24, 32, 40, 56
-
-
-def entry_ir(quantity: Quantity, several: bool) -> str:
-    """A Python builtin ``single(q, v, x, out)`` (METH_FASTCALL) for one state; returns out.
-
-    ``several`` is the same for the number of states it was bound to, with rows for them.
-
-    It looks into the arrays itself, because asking each one for its address from Python costs more
-    than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
-    plain contiguous array of float64 of the right size, and when an input is not finite; the caller
-    then takes the slow path, which raises the error. `self` is an array that holds the arguments.
-    """
-    w = FunctionWriter(1)
-    inputs = ["q", "v", "x"][: len(quantity.inputs)]
-
-    def field(array: str, offset: int, kind: str) -> str:
-        return w.value(f"load {kind}, ptr {w.offset(array, offset, 'i8')}")
-
-    def demand(condition: str) -> None:
-        label = f"good{len(w.lines)}"
-        w.do(f"br i1 {condition}, label %{label}, label %refused")
-        w.label(label)
-
-    arguments = field("%self", DATA, "ptr")
-    demand(w.value(f"icmp eq i64 %count, {len(inputs) + 1}"))
-    kind, dtype = argument(w, "array_type", arguments), argument(w, "float64", arguments)
-    nq, nv = argument(w, "nq", arguments), argument(w, "nv", arguments)
-    *arrays, out = (
-        w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
-    )
-    known = {"nv": nv, "bodies": argument(w, "bodies", arguments)}
-    result = [known.get(str(length), str(length)) for length in quantity.result]
-    states = w.value(f"add i64 {argument(w, 'last', arguments)}, 1")
-    expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
-    if several:
-        expected = {name: [states, *sizes] for name, sizes in expected.items()}
-    for name, array in zip((*inputs, "y"), (*arrays, out), strict=True):
-        sizes = expected[name]
-        demand(w.value(f"icmp eq ptr {field(array, TYPE, 'ptr')}, {kind}"))
-        demand(w.value(f"icmp eq ptr {field(array, DTYPE, 'ptr')}, {dtype}"))
-        demand(w.value(f"icmp eq i32 {field(array, NDIM, 'i32')}, {len(sizes)}"))
-        lengths, strides = field(array, DIMENSIONS, "ptr"), field(array, STRIDES, "ptr")
-        step = "8"
-        for axis in range(len(sizes) - 1, -1, -1):  # row by row, without gaps
-            length = w.value(f"load i64, ptr {w.offset(lengths, axis, 'i64')}")
-            stride = w.value(f"load i64, ptr {w.offset(strides, axis, 'i64')}")
-            demand(w.value(f"icmp eq i64 {length}, {sizes[axis]}"))
-            demand(w.value(f"icmp eq i64 {stride}, {step}"))
-            step = w.value(f"mul i64 {step}, {sizes[axis]}")
-        w.do(f"store ptr {field(array, DATA, 'ptr')}, ptr {place(w, name, arguments)}")
-    flag = place(w, "not_finite", arguments)
-    w.do(f"store i64 0, ptr {flag}")
-    workspace = argument(w, "workspace", arguments)
-    w.do(f"call void @run(ptr {arguments}, i64 0, i64 {states}, ptr {workspace})")
-    wrong = w.value(f"load i64, ptr {flag}")
-    demand(w.value(f"icmp eq i64 {wrong}, 0"))
-    w.do(f"call void @Py_IncRef(ptr {out})")
-    w.do(f"ret ptr {out}")
-    w.label("refused")
-    none = argument(w, "refused", field("%self", DATA, "ptr"))
-    w.do(f"call void @Py_IncRef(ptr {none})")
-    w.do(f"ret ptr {none}")
-    name = "several" if several else "single"
-    head = f"define ptr @{name}(ptr %self, ptr %given, i64 %count) {{\nentry:\n"
-    return head + "\n".join(w.lines) + "\n}\n"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler import driver, walks
-from modurob.compiler.jit import Library, compile_ir, host
+from modurob.compiler import entry, walks
+from modurob.compiler.jit import Library, compile_ir
 from modurob.compiler.kernels import (
     FIRST,
     KINDS,
@@ -50,10 +50,10 @@ BASE_KERNELS = (
 
 
 @cache
-def library(quantity: Quantity, free_base: bool) -> Library:
-    """The compiled table kernels of a quantity."""
+def library(quantity: Quantity, free_base: bool, width: int) -> Library:
+    """The compiled table kernels of a quantity, for vectors of that many states."""
     tracer = Tracer(quantity, free_base, places_of(quantity, free_base))
-    parts = [driver.driver_ir(host().width, quantity, free_base, keeps_input=False)]
+    parts = [entry.driver_ir(width, quantity, free_base, keeps_input=False)]
     table = []
     for variant in range(_variants_of(tracer)):
         for prismatic in (False, True):
@@ -65,12 +65,12 @@ def library(quantity: Quantity, free_base: bool) -> Library:
                     exists = getattr(quantity.passes, step) is not None
                     if exists and chosen == variant:
                         way = JointSeat(pattern, prismatic, variant)
-                        parts.append(getattr(tracer, step)(way).ir(function, quantity.per))
+                        parts.append(getattr(tracer, step)(way).ir(function, quantity.per, width))
                     table.append(f"ptr @{function}" if exists else "ptr null")
     for each in BASE_KERNELS:
         if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
-            parts.append(getattr(tracer, each)().ir(each, quantity.per))
-    parts.append(walks.walk(walks.Walker(quantity, free_base)))
+            parts.append(getattr(tracer, each)().ir(each, quantity.per, width))
+    parts.append(walks.walk(walks.Walker(quantity, free_base, width)))
     parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
 
@@ -102,16 +102,12 @@ class Table(NamedTuple):
         variant: (n,) sum of TIP where nothing is beyond, FIRST for the first to reach its parent,
             and ROTOR where the joint has one.
         parent: (n,)
-        body_rows: (bodies, 12) places of the bodies in their links.
-        body_links: (bodies,)
     """
 
     rows: np.ndarray
     pattern: np.ndarray
     variant: np.ndarray
     parent: np.ndarray
-    body_rows: np.ndarray
-    body_links: np.ndarray
 
 
 def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
@@ -125,15 +121,21 @@ def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
         start = end
     rows[0, :3] = gravity  # in the place of p
     pattern = frames.pattern + PATTERNS * frames.prismatic
-    body_rows = (columns(Mat, frames.body_rotation), columns(Vec, frames.body_position))
     return Table(
         rows,
         pattern,
         _variants(frames.parent) + ROTOR * (frames.armature > 0),
         frames.parent,
-        np.concatenate(body_rows, axis=1),
-        np.ascontiguousarray(frames.body_link, dtype=np.int64),
     )
+
+
+def body_tables(frames: JointFrames) -> dict[str, np.ndarray]:
+    """(bodies, 12) places of the bodies in their links, and (bodies,) the links."""
+    rows = (columns(Mat, frames.body_rotation), columns(Vec, frames.body_position))
+    return {
+        "body_rows": np.concatenate(rows, axis=1),
+        "body_links": np.ascontiguousarray(frames.body_link, dtype=np.int64),
+    }
 
 
 def _variants(parent: np.ndarray) -> np.ndarray:
@@ -147,17 +149,18 @@ def _variants(parent: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _functions(quantity: Quantity, free_base: bool) -> np.ndarray:
+def _functions(quantity: Quantity, free_base: bool, width: int) -> np.ndarray:
     """(variants, 8, 4) addresses of the kernels: kind and pattern, step."""
     variants = _variants_of(Tracer(quantity, free_base))
     count = variants * KINDS * PATTERNS * len(STEPS)
-    found = (ctypes.c_int64 * count).from_address(library(quantity, free_base).constant("table"))
+    table = library(quantity, free_base, width).address("table")
+    found = (ctypes.c_int64 * count).from_address(table)
     return np.array(found, dtype=np.int64).reshape(variants, -1, len(STEPS))
 
 
-def call_table(quantity: Quantity, free_base: bool, table: Table) -> np.ndarray:
+def call_table(quantity: Quantity, free_base: bool, width: int, table: Table) -> np.ndarray:
     """(n, CALLS) parent and functions of each joint."""
-    functions = _functions(quantity, free_base)
+    functions = _functions(quantity, free_base, width)
     calls = np.zeros((max(len(table.parent), 1), CALLS), dtype=np.int64)  # one is always looked at
     joints = calls[: len(table.parent)]
     joints[:, 0] = table.parent

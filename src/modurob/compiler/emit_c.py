@@ -151,8 +151,8 @@ def check_name(name: str) -> None:
     """Refuse a name that cannot begin identifiers in C, or would hide a standard header."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise StateError(
-            f"{name!r} cannot begin names in C: at most 40 letters (a to z), digits and "
-            "underscores are allowed, the first a letter"
+            f"{name!r} cannot be the prefix of names in C: use at most 40 letters (a to z), digits "
+            "and underscores, beginning with a letter"
         )
     if name.lower() in STANDARD_HEADERS:
         raise StateError(

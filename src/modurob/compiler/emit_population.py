@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,6 +128,11 @@ def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
     return Lifetimes(places, *map(sorted, sets))
 
 
+def fork_numbers(lives: Lifetimes) -> int:
+    """Numbers that a fork keeps for its children."""
+    return max(len(lives.down), len(lives.up), len(lives.back), 1)
+
+
 class PopulationText:
     """Writes the CUDA text of one algorithm on a population."""
 
@@ -211,7 +216,7 @@ class PopulationText:
             "FRICTION_IN": int(shape.friction and passes.friction == "x"),
             "FRICTION_OUT": int(shape.friction and passes.friction == "y"),
             "LINKS": shape.links, "KEPT": vectors(lives.places), "FORKS": max(shape.forks, 1),
-            "FORK_SIZE": max(len(lives.down), len(lives.up), len(lives.back), 1),
+            "FORK_SIZE": fork_numbers(lives),
             "STATE": size(passes.State), "ROW": ROW,
             "NQ_BASE": 7 * shape.free_base, "NV_BASE": 6 * shape.free_base,
             "BASE_RECORD": driver.BASE_RECORD, "BASE_V": driver.BASE_V, "BASE_X": driver.BASE_X,
@@ -238,11 +243,23 @@ class PopulationText:
         return "\n".join([*self.constants(), head, inline, *self.functions(), walk])
 
 
+def shared_numbers(quantity: Quantity, free_base: bool, links: Any, forks: Any) -> Any:
+    """Numbers of bodies with so many links and forks that threads of a block keep side by side.
+
+    One more than a multiple of 32, the banks of that memory: threads that take the same number of
+    their bodies do not wait for each other.
+    """
+    lives = lifetimes(quantity, free_base)
+    used = links * (vectors(lives.places) + 4) + forks * fork_numbers(lives)
+    return -(-used // 32) * 32 + 1
+
+
 @cache
 def population_source(quantity: Quantity, shape: KernelShape) -> str:
     """CUDA text of the kernel of a quantity: steps in time if it can take them, else one state.
 
-    The compiler is told the THREADS of a block, and for how many BLOCKS registers have to suffice.
+    The compiler is told the THREADS of a block, for how many BLOCKS registers have to suffice, and
+    whether the numbers of bodies are SHARED: kept in the memory of a block, not of a thread.
     """
     return PopulationText(quantity, shape).source()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from modurob.compiler import driver
+from modurob.compiler import driver, entry
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import SignedAngle, Tracer
@@ -125,31 +125,35 @@ class Trace:
         return self.graph.operations([value for _, value in self.outputs])
 
 
-def module_ir(quantity: Quantity, model: Model, external: bool = False) -> str:
-    """The whole module: kernel, driver, and the entry for single states.
+def module_ir(
+    quantity: Quantity, model: Model, external: bool = False, width: int | None = None
+) -> str:
+    """The whole module: kernel, driver, and the entries from Python.
 
     Args:
         external: Whether wrenches act on the links, in their joint frames.
+        width: States of a vector, the host's by default.
     """
     links = [Placement(i, EYE, ZERO) for i in range(len(model.mass))] if external else ()
     trace, free = Trace(quantity, model, external=links), model.free_base
-    parts = [straight_ir(trace)]
+    parts = [straight_ir(trace, width)]
     tracer = Tracer(quantity, free, point_places(quantity, free) if trace.kept else None)
     kernels = POINT_KERNELS if trace.kept else ()
     kernels += ("move",) if quantity.passes.move and free else ()
-    parts += [getattr(tracer, each)().ir(each, quantity.per) for each in kernels]
+    parts += [getattr(tracer, each)().ir(each, quantity.per, width) for each in kernels]
     return "\n".join(parts)
 
 
-def straight_ir(trace: Trace) -> str:
+def straight_ir(trace: Trace, width: int | None = None) -> str:
     """A trace and the driver around it."""
-    around = driver.driver_ir(host().width, trace.quantity, trace.free_base, keeps_input=True)
-    return f"{around}\n{_body(trace)}"
+    width = width or host().width
+    around = entry.driver_ir(width, trace.quantity, trace.free_base, keeps_input=True)
+    return f"{around}\n{_body(trace, width)}"
 
 
-def _body(trace: Trace) -> str:
+def _body(trace: Trace, width: int) -> str:
     """The straight lines, in two parts if points are visited between them."""
-    writer, quantity, names = FunctionWriter(host().width), trace.quantity, {}
+    writer, quantity, names = FunctionWriter(width), trace.quantity, {}
     if trace.kept:
         results = driver.argument(writer, "results")
         writer.do(f"%states = getelementptr {writer.vector}, ptr %results, i64 {results}")

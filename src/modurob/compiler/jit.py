@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import sys
 import threading
 from functools import cache
 from pathlib import Path
@@ -74,20 +75,31 @@ def _chosen(variable: str, values: tuple[str, ...]) -> str | None:
     return value or None
 
 
-class Library:
-    """Compiled functions; keeps the code alive."""
+@cache
+def _linker() -> Any:
+    """LLVM's ORC; JITLink keeps code and constants together, as ARM's short addresses need it.
 
-    def __init__(self, engine: Any, compiled: bool) -> None:
-        self._engine = engine
+    JITLink is young for the object files of Windows, where ORC has its older linker.
+    """
+    young = sys.platform == "win32"
+    return llvm.create_lljit_compiler(host().target_machine(), use_jit_link=not young)
+
+
+class Library:
+    """Compiled functions and constants; keeps the code alive."""
+
+    def __init__(self, key: str, code: bytes, compiled: bool) -> None:
+        linked = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        self._key, self._linked = key, {"": linked.link(_linker(), key)}
+        self._lock = threading.Lock()
         self.compiled = compiled  # False when it came from the disk cache
 
     def address(self, name: str) -> int:
-        """Address of a function."""
-        return self._engine.get_function_address(name)
-
-    def constant(self, name: str) -> int:
-        """Address of a global constant."""
-        return self._engine.get_global_value_address(name)
+        """Address of a function or a global constant."""
+        with self._lock:  # a second result of one lookup would take the code along when it goes
+            if name not in self._linked:
+                self._linked[name] = _linker().lookup(self._key, name)
+            return self._linked[name][name]
 
     def function(self, name: str, *argument_types: Any) -> Any:
         """A callable without result that releases the GIL."""
@@ -127,11 +139,7 @@ def _load(key: str, ir: str) -> Library:
         code = machine.emit_object(module)
         if path is not None:
             _write(path, code)
-    empty = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(empty, machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return Library(engine, compiled)
+    return Library(key, code, compiled)
 
 
 def cache_folder() -> Path | None:

@@ -147,12 +147,28 @@ class Kernel:
                     stores.append((Slot(f"%{of}", place), value))
         return stores
 
+    def loaded(self, writer: FunctionWriter, pointer: str, name: str) -> dict[int, str]:
+        """Load what the kernel reads behind a pointer, which has a name, for calls of `write`."""
+        found = {}
+        for number in self.graph.needed([value for _, value in self.all_stores()]):
+            op, a, _ = self.graph.nodes[number]
+            if op == INPUT and self.slots[a].pointer == pointer:
+                found[number] = writer.load(self.slots[a]._replace(pointer=name))
+        return found
+
     def write(
-        self, writer: FunctionWriter, names: Mapping[str, str], result: Traced | None = None
+        self,
+        writer: FunctionWriter,
+        names: Mapping[str, str],
+        result: Traced | None = None,
+        loaded: Mapping[int, str] | None = None,
     ) -> str:
         """Write loads, arithmetic and stores, with other names for pointers and integers.
 
         Returns the name of a result that is not stored.
+
+        Args:
+            loaded: What need not be loaded.
         """
 
         def renamed(slot: Slot) -> Slot:
@@ -162,14 +178,14 @@ class Kernel:
         stores = self.all_stores()
         slots = {name: renamed(slot) for name, slot in self.slots.items()}
         wanted = [value for _, value in stores] + ([] if result is None else [result])
-        values = emit(writer, self.graph, wanted, slots)
+        values = emit(writer, self.graph, wanted, slots, dict(loaded or {}))
         for (slot, _), value in zip(stores, values, strict=False):
             writer.store(renamed(slot), value)
         return "" if result is None else values[-1]
 
-    def ir(self, name: str, per: str) -> str:
+    def ir(self, name: str, per: str, width: int | None = None) -> str:
         """The function as LLVM IR, for a quantity of each joint, pair, body, or the whole."""
-        writer = FunctionWriter(host().width)
+        writer = FunctionWriter(width or host().width)
         cells = writer.value("mul i64 %nv, %nv")
         self.write(writer, {"%stride": {"pair": cells, "joint": "%nv"}.get(per, "1")})
         pointers = ", ".join(f"ptr {each}" for each in POINTERS)

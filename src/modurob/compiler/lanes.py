@@ -62,7 +62,7 @@ def library(quantity: Quantity, free_base: bool) -> Library:
 @cache
 def functions(quantity: Quantity, free_base: bool) -> np.ndarray:
     """(rotor or not, slides or not, steps) addresses of the kernels of a joint."""
-    address = library(quantity, free_base).constant("table")
+    address = library(quantity, free_base).address("table")
     found = (ctypes.c_int64 * (len(SEATS) * len(STEPS))).from_address(address)
     return np.array(found, dtype=np.int64).reshape(2, 2, len(STEPS))
 

@@ -131,6 +131,7 @@ def state_size(quantity: Quantity, free_base: bool) -> int:
     return vectors(places_of(quantity, free_base))
 
 
+@cache
 def scratch_size(quantity: Quantity, free_base: bool) -> tuple[int, int]:
     """Vectors for the columns of a free base, and for a carried value."""
     tracer, passes = Tracer(quantity, free_base), quantity.passes

@@ -15,6 +15,7 @@ import numpy as np
 from modurob.equations.vectors import Mat, Vec
 
 UPPER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # entries of a symmetric matrix
+UPPER_INDEX = np.transpose(UPPER)
 ALL = tuple((i, j) for i in range(3) for j in range(3))
 
 
@@ -63,7 +64,7 @@ def columns(kind: Any, array: np.ndarray) -> np.ndarray:
     """(n, size) the scalars of n values of a type without fields, from an array of them."""
     plain, is_symmetric = _plain(kind)
     if plain is Mat and is_symmetric:
-        array = array[:, *np.transpose(UPPER)]
+        array = array[:, *UPPER_INDEX]
     return array.reshape(len(array), size(kind))
 
 

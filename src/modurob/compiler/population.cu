@@ -78,6 +78,7 @@ INLINE void touch_ground(
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const int bodies, const int* __restrict__ counts,
     const unsigned long long* __restrict__ links, const real* __restrict__ rows,
+    const int* __restrict__ places,  // of the numbers of a body in the shared memory of its block
 #if STEPS
     const long long first_step, const int steps, const double duration,
     const real* __restrict__ servos,  // SERVO numbers of each joint
@@ -95,7 +96,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   if (b >= bodies) return;
   const int n = counts[b];
   if (!n) return;  // a thread without a body
+#if SHARED
+  extern __shared__ real shared[];
+  real *const kept = shared + places[b], *const q = kept + n * KEPT, *const v = q + n;
+  real *const turned = v + n, *const forks = turned + 2 * n;
+#else
   real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
+#endif
   real root[BASE_RECORD] = {0};
 #if FREE_BASE
   for (int k = 0; k < NQ_BASE; k++) root[k] = ENTRY(q_all, k);

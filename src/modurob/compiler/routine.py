@@ -6,12 +6,13 @@ import ctypes
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from modurob.compiler.driver import DATA, Arguments, io_vectors
+from modurob.compiler.driver import LARGE_RESULT, STREAM_ALIGN, Arguments, io_vectors
+from modurob.compiler.entry import DATA
 from modurob.compiler.jit import Library, host
 from modurob.compiler.pool import cores, pool
 from modurob.equations.passes import Quantity
@@ -44,19 +45,19 @@ class Routine:
     """One quantity of one model.
 
     Args:
+        library: Code for vectors of `width` states.
         own_vectors: Of workspace, besides records and results.
         numbers: Further integers of `Arguments`.
         tables: Arrays that compiled code reads, by their names in `Arguments`.
 
     Attributes:
-        single: ``single(q, v, x, out)`` for plain float64 arrays of one state; returns out, or None
-            when it cannot take them.
         result: Shape of the result for one state.
     """
 
     def __init__(
         self,
         library: Library,
+        width: int,
         quantity: Quantity,
         joints: int,
         free_base: bool,
@@ -65,7 +66,7 @@ class Routine:
         numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> None:
-        self.quantity = quantity
+        self.quantity, self._width = quantity, width
         self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
         self.result = quantity.shape(joints, free_base, bodies)
         results = quantity.result_size(joints, free_base, bodies)
@@ -81,15 +82,38 @@ class Routine:
             results=results,
             bodies=bodies,
         )
-        self.single = self._builtin("single", 1)
+
+    @cached_property
+    def single(self) -> Callable[..., np.ndarray | None]:
+        """``single(q, v, x, out)`` for plain float64 arrays of one state.
+
+        It returns out, or None when it cannot take them.
+        """
+        return self._builtin("single", 1)
 
     def empty(self, *batch: int) -> np.ndarray:
-        """An array for results."""
-        return np.empty(batch + self.result)
+        """An array for results; a large one is aligned, to be written past the caches."""
+        shape = batch + self.result
+        numbers = math.prod(shape)
+        if 8 * numbers < LARGE_RESULT:
+            return np.empty(shape)
+        raw = np.empty(numbers + STREAM_ALIGN // 8)
+        start = -raw.ctypes.data % STREAM_ALIGN // 8
+        return raw[start : start + numbers].reshape(shape)
 
     def several(self, states: int) -> Callable[..., np.ndarray | None]:
         """As `single`, for arrays with a row for each of that many states."""
         return self._builtin("several", states)
+
+    def prepared(
+        self, states: int | None, out: np.ndarray, answer: Any, fallback: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """``prepared(q, v, x)`` for one state or rows of several; the results go to `out`.
+
+        It returns `answer`, and ``fallback(q, v, x)`` when it cannot take the arrays.
+        """
+        name, count = ("single", 1) if states is None else ("several", states)
+        return self._builtin(name, count, None, out, answer, fallback)
 
     def pushed(self, external: np.ndarray) -> Callable[..., np.ndarray | None]:
         """As `single`, under the wrenches that a (links, 6) array holds when it is called."""
@@ -149,24 +173,32 @@ class Routine:
         spaces.append(space)
 
     def _workspaces(self, count: int) -> np.ndarray:
-        size = 8 * host().width * self._vectors
+        size = 8 * self._width * self._vectors
         size += -size % ALIGNMENT
         return aligned(size * count).reshape(count, size)
 
     def _builtin(
-        self, name: str, states: int, external: np.ndarray | None = None
-    ) -> Callable[..., np.ndarray | None]:
+        self,
+        name: str,
+        states: int,
+        external: np.ndarray | None = None,
+        out: np.ndarray | None = None,
+        answer: Any = None,
+        fallback: Callable[..., Any] | None = None,
+    ) -> Callable[..., Any]:
         if not _layout_is_known():
-            return lambda *_: None
+            return fallback or (lambda *_: None)
         space = self._workspaces(1)
-        arguments = self._arguments({"external": external})
+        arguments = self._arguments({"external": external, "y": out})
+        if fallback is not None:
+            arguments.answer, arguments.fallback = id(answer), id(fallback)
         arguments.last, arguments.workspace = states - 1, space.ctypes.data
         arguments.array_type, arguments.float64 = id(np.ndarray), id(np.dtype(np.float64))
         arguments.refused = id(None)
         address = self._kept[0].address(name)
         method = _MethodDef(b"modurob", address, METH_FASTCALL, None)
         bound = _Bound(arguments, method)
-        bound.kept = (space, external, *self._kept)
+        bound.kept = (space, external, out, answer, fallback, *self._kept)
         owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)
         at_method = ctypes.addressof(bound) + _Bound.method.offset
         return _new_builtin()(at_method, owner, None)
@@ -189,7 +221,8 @@ def memory_blocks(states: int, *shape: int) -> np.ndarray:
 def thread_count(threads: int | str, joint_states: int) -> int:
     """Number of threads for a batch."""
     if threads == "auto":
-        return max(1, min(cores(), joint_states // WORTH_A_THREAD))
+        most = joint_states // WORTH_A_THREAD
+        return min(cores(), most) if most > 1 else 1
     if isinstance(threads, int | np.integer) and threads is not True and threads >= 1:
         return min(int(threads), cores())
     raise StateError(f"threads must be 'auto' or a number from 1 up, got {threads!r}")

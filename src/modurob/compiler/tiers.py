@@ -6,17 +6,20 @@ import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from modurob.compiler import dyads, fused
 from modurob.compiler.adjoint import Adjoint
-from modurob.compiler.jit import Library, compile_ir
+from modurob.compiler.jit import Library, compile_ir, host
+from modurob.compiler.narrow import NARROW
 from modurob.compiler.routine import Routine
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.model import Model
+
+FEW = 4  # states for which shorter vectors are quicker, where wide ones are two operations
 
 
 class DyadTier:
@@ -28,7 +31,7 @@ class DyadTier:
         self.model = model
         passive = (model.viscous, model.coulomb, model.stiffness)
         self.has_friction = any(bool(array.any()) for array in passive)
-        self._routines: dict[str, Routine] = {}
+        self._routines: dict[tuple[str, int], Routine] = {}
 
     @cached_property
     def _near_table(self) -> dyads.Table:
@@ -38,11 +41,19 @@ class DyadTier:
     def _placed_table(self) -> dyads.Table:
         return dyads.table_rows(self.model._placed_frames, self.model.gravity)
 
-    def routine(self, name: str, external: bool = False) -> Routine:
-        """The routine of a quantity; it takes external wrenches, too."""
-        found = self._routines.get(name)
+    def routine(self, name: str, external: bool = False, states: int | None = None) -> Routine:
+        """The routine of a quantity; it takes external wrenches, too.
+
+        Args:
+            states: In each call, if always as many: code for a few has shorter vectors, that for
+                one has none. The bytes of the results are the same.
+        """
+        width = NARROW if states == 1 else host().width
+        if states is not None and 1 < states <= FEW:
+            width = min(FEW, width)
+        found = self._routines.get((name, width))
         if found is None:
-            found = self._routines[name] = self._bind(QUANTITIES[name])
+            found = self._routines[name, width] = self._bind(QUANTITIES[name], width)
         return found
 
     ready = routine  # compiled at once: it will not change any more
@@ -51,26 +62,34 @@ class DyadTier:
         self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
     ) -> Routine:
         """The routine of a quantity with points, bound to their rows, links and memory."""
-        return self._bind(quantity, len(tables["point_links"]), settles, **tables)
+        points = len(tables["point_links"])
+        return self._bind(quantity, host().width, points, settles, **tables)
 
     def _bind(
-        self, quantity: Quantity, points: int = 0, settles: bool = False, **tables: np.ndarray
+        self,
+        quantity: Quantity,
+        width: int,
+        points: int = 0,
+        settles: bool = False,
+        **tables: np.ndarray,
     ) -> Routine:
         free = self.model.free_base
         table = self._near_table if quantity.near else self._placed_table
+        if quantity.passes.output:
+            frames = self.model._frames if quantity.near else self.model._placed_frames
+            tables |= dyads.body_tables(frames)
         joints = len(table.parent)
         return Routine(
-            dyads.library(quantity, free),
+            dyads.library(quantity, free, width),
+            width,
             quantity,
             joints,
             free,
-            len(table.body_links),
+            self.model.nbodies,
             dyads.workspace_vectors(quantity, joints, free),
             {"friction": int(self.has_friction), "points": points, "settles": int(settles)},
-            calls=dyads.call_table(quantity, free, table),
+            calls=dyads.call_table(quantity, free, width, table),
             rows=table.rows,
-            body_rows=table.body_rows,
-            body_links=table.body_links,
             **tables,
         )
 
@@ -82,30 +101,36 @@ class FusedTier:
 
     def __init__(self, model: Model, background: bool) -> None:
         self.model, self.dyads, self._background = model, DyadTier(model), background
-        self._routines: dict[tuple[str, bool], Routine] = {}
-        self._waiting: dict[tuple[Quantity, bool], Future[Library | None]] = {}
+        self._routines: dict[tuple[str, bool, bool], Routine] = {}
+        self._waiting: dict[tuple[Quantity, bool, bool], Future[Library | None]] = {}
         self._gradients: dict[str, Routine | None] = {}
         self._lock = threading.Lock()
 
-    def routine(self, name: str, external: bool = False) -> Routine:
-        """The fused routine, or the table's while it is being compiled in the background."""
-        found = self._routines.get((name, external))
-        return self._bound(name, external, not self._background) if found is None else found
+    def routine(self, name: str, external: bool = False, states: int | None = None) -> Routine:
+        """The fused routine, or the table's while it is being compiled in the background.
 
-    def ready(self, name: str, external: bool = False) -> Routine:
+        Args:
+            states: See `DyadTier.routine`; for one it is compiled apart, when it is first asked
+                for.
+        """
+        found = self._routines.get((name, external, states == 1))
+        return found or self._bound(name, external, states, not self._background)
+
+    def ready(self, name: str, external: bool = False, states: int | None = None) -> Routine:
         """The fused routine, waited for."""
-        return self._bound(name, external, wait=True)
+        return self._bound(name, external, states, wait=True)
 
-    def _bound(self, name: str, external: bool, wait: bool) -> Routine:
-        quantity = QUANTITIES[name]
+    def _bound(self, name: str, external: bool, states: int | None, wait: bool) -> Routine:
+        quantity, table = QUANTITIES[name], partial(self.dyads.routine, name, states=states)
+        narrow = states == 1
         if not quantity.straight_line:
-            return self.dyads.routine(name)
-        future = self._library(quantity, external)
+            return table()
+        future = self._library(quantity, external, narrow)
         if not (wait or future.done()):
-            return self.dyads.routine(name)
+            return table()
         library = future.result()
-        found = self.dyads.routine(name) if library is None else self._bind(library, quantity)
-        return self._routines.setdefault((name, external), found)
+        found = table() if library is None else self._bind(library, quantity, narrow)
+        return self._routines.setdefault((name, external, narrow), found)
 
     def gradient(self, name: str) -> Routine | None:
         """The routine of a quantity's gradient, see `Adjoint`; None if a joint moves nothing.
@@ -131,18 +156,21 @@ class FusedTier:
         if library is None:
             return self.dyads.with_points(quantity, settles, external, **tables)
         numbers = {"points": len(tables["point_links"]), "settles": int(settles)}
-        return self._bind(library, quantity, numbers, **tables)
+        return self._bind(library, quantity, False, numbers, **tables)
 
-    def _library(self, quantity: Quantity, external: bool) -> Future[Library | None]:
+    def _library(
+        self, quantity: Quantity, external: bool, narrow: bool = False
+    ) -> Future[Library | None]:
+        key = quantity, external, narrow
         with self._lock:
-            if (quantity, external) not in self._waiting:
-                future = _compilers().submit(self._compile, quantity, external)
-                self._waiting[quantity, external] = future
-            return self._waiting[quantity, external]
+            if key not in self._waiting:
+                self._waiting[key] = _compilers().submit(self._compile, *key)
+            return self._waiting[key]
 
-    def _compile(self, quantity: Quantity, external: bool) -> Library | None:
+    def _compile(self, quantity: Quantity, external: bool, narrow: bool) -> Library | None:
+        width = NARROW if narrow else None
         try:
-            return compile_ir(fused.module_ir(quantity, self.model, external))
+            return compile_ir(fused.module_ir(quantity, self.model, external, width))
         except ZeroDivisionError:  # a joint moves nothing; the table raises the error when it runs
             return None
 
@@ -150,12 +178,14 @@ class FusedTier:
         self,
         library: Library,
         quantity: Quantity,
+        narrow: bool = False,
         numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> Routine:
         model, own = self.model, fused.workspace_vectors(quantity, self.model)
         size = (len(model.parent), model.free_base, model.nbodies)
-        return Routine(library, quantity, *size, own, numbers, **tables)
+        width = NARROW if narrow else host().width
+        return Routine(library, width, quantity, *size, own, numbers, **tables)
 
 
 @cache

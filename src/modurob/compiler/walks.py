@@ -99,8 +99,8 @@ class Walker(FunctionWriter):
 
     lanes = False  # see `kernels.Kernel`
 
-    def __init__(self, quantity: Quantity, free_base: bool) -> None:
-        super().__init__(host().width)
+    def __init__(self, quantity: Quantity, free_base: bool, width: int | None = None) -> None:
+        super().__init__(width or host().width)
         self.quantity, self.free_base = quantity, free_base
         self.base = 6 if free_base else 0
         self.size = state_size(quantity, free_base)
@@ -212,6 +212,8 @@ class Walker(FunctionWriter):
             def above(at: str) -> str:
                 return self.value(f"sub i64 {self.parent(at)}, 1")
 
+            # what does not change on the way is loaded once
+            loaded = None if passes.carry else pair.loaded(self, "%self", own)
             with self._chain(j, above) as (at, over):
                 if passes.carry:
                     self.visit(at, "carry", self.carried)
@@ -219,7 +221,7 @@ class Walker(FunctionWriter):
                 ij, ji = self.cell(row, column), self.cell(column, row)
                 pointers = (ji, own, self.state(parent), self.carried, ij)
                 names = dict(zip(POINTERS, pointers, strict=True))
-                pair.write(self, {**names, "%stride": self.cells})
+                pair.write(self, {**names, "%stride": self.cells}, loaded=loaded)
             if self.free_base:
                 if passes.carry:
                     self.visit(at, "carry", self.carried)

@@ -474,81 +474,31 @@ def _even(terms: Sequence[float], square: Any) -> Any:
     return value
 
 
-class LevelGroundForce(GroundForce):
-    """`GroundForce` of a level plane."""
-
-    Point = LevelCorner
-
-
-class LevelGroundedDynamics(GroundedDynamics):
-    """`GroundedDynamics` on a level plane."""
-
-    Point = LevelCorner
-
-
-class RoundGroundForce(Rolling, GroundForce):
-    """`GroundForce` through corners, circles and balls."""
-
-
-class RoundGroundedDynamics(Rolling, GroundedDynamics):
-    """`GroundedDynamics` with corners, circles and balls."""
-
-
-class LevelRoundGroundForce(RoundGroundForce):
-    """`RoundGroundForce` of a level plane."""
-
-    Point = LevelRoundCorner
-
-
-class LevelRoundGroundedDynamics(RoundGroundedDynamics):
-    """`RoundGroundedDynamics` on a level plane."""
-
-    Point = LevelRoundCorner
-
-
-class FieldGroundForce(OnField, GroundForce):
-    """`GroundForce` of a field of heights."""
-
-
-class FieldGroundedDynamics(OnField, GroundedDynamics):
-    """`GroundedDynamics` on a field of heights."""
-
-
-class FieldRoundGroundForce(OnField, RoundGroundForce):
-    """`RoundGroundForce` of a field of heights."""
-
-    Point = FieldRoundCorner
-
-
-class FieldRoundGroundedDynamics(OnField, RoundGroundedDynamics):
-    """`RoundGroundedDynamics` on a field of heights."""
-
-    Point = FieldRoundCorner
-
-
-# by (kind of ground, has circles or balls)
-GROUND_FORCES = {
-    key: Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
-    for key, passes in {
-        ("slope", False): GroundForce,
-        ("level", False): LevelGroundForce,
-        ("field", False): FieldGroundForce,
-        ("slope", True): RoundGroundForce,
-        ("level", True): LevelRoundGroundForce,
-        ("field", True): FieldRoundGroundForce,
-    }.items()
+# by (kind of ground, has circles or balls): name, what differs from a plane, corners
+GROUNDS: dict[tuple[str, bool], tuple[str, tuple[type[Passes], ...], type]] = {
+    ("slope", False): ("Sloped", (), Corner),
+    ("level", False): ("Level", (), LevelCorner),
+    ("field", False): ("Field", (OnField,), FieldCorner),
+    ("slope", True): ("Round", (Rolling,), RoundCorner),
+    ("level", True): ("LevelRound", (Rolling,), LevelRoundCorner),
+    ("field", True): ("FieldRound", (OnField, Rolling), FieldRoundCorner),
 }
-GROUNDED_DYNAMICS = {
-    key: Quantity(
-        ("q", "v", "tau"), ("nv",), passes, "a", "The acceleration of a body on the ground.",
-        near=False,
-    )
-    for key, passes in {
-        ("slope", False): GroundedDynamics,
-        ("level", False): LevelGroundedDynamics,
-        ("field", False): FieldGroundedDynamics,
-        ("slope", True): RoundGroundedDynamics,
-        ("level", True): LevelRoundGroundedDynamics,
-        ("field", True): FieldRoundGroundedDynamics,
-    }.items()
-}  # fmt: skip
+
+
+def _on_grounds(
+    passes: type[OnPlane], inputs: tuple[str, ...], result: str, text: str
+) -> dict[tuple[str, bool], Quantity]:
+    """The quantity of these passes on each kind of ground."""
+    found = {}
+    for key, (name, differences, corner) in GROUNDS.items():
+        fields = {"Point": corner, "__doc__": passes.__doc__}
+        bases: tuple[Any, ...] = (*differences, passes)
+        each = type(f"{name}{passes.__name__}", bases, fields)
+        found[key] = Quantity(inputs, ("nv",), each, result, text, near=False)
+    return found
+
+
+GROUND_FORCES = _on_grounds(GroundForce, ("q", "v"), "tau", "Force of the ground.")
+GROUNDED_DYNAMICS = _on_grounds(
+    GroundedDynamics, ("q", "v", "tau"), "a", "The acceleration of a body on the ground."
+)

@@ -51,13 +51,14 @@ class Frame(NamedTuple):
 
 
 class ScrewColumn(NamedTuple):
-    """A joint's screw S in the world, V_parent x S, A_parent x S + V_parent x (V_parent x S), and
-    its own rate V x S."""
+    """A joint's screw S in the world, V_parent x S, A_parent x S + V_parent x (V_parent x S), its
+    own rate V x S, and the sum of both rates."""
 
     S: Twist
     psi_rate: Twist
     psi_second: Twist
     S_rate: Twist
+    rates: Twist
 
 
 class CompositeMotion(NamedTuple):
@@ -91,7 +92,7 @@ def outward(link: RigidLink, parent: Frame, joint: JointState) -> tuple[Frame, S
     V = parent.V.plus(S.times(joint.v))
     A = parent.A.plus(S.times(joint.x).plus(rate.times(joint.v)))
     S, rate, second = (x.times(link.sign) for x in (S, rate, second))
-    return Frame(R, p, V, A), ScrewColumn(S, rate, second, rate)
+    return Frame(R, p, V, A), ScrewColumn(S, rate, second, rate, rate.plus(rate))
 
 
 def alone(link: RigidLink, frame: Frame) -> CompositeMotion:
@@ -127,7 +128,7 @@ MASSLESS = CompositeMotion(Composite(0, ZERO, ZERO_MATRIX), ZERO, ZERO_MATRIX, W
 
 def terms(column: ScrewColumn, moved: CompositeMotion) -> JointTerms:
     """The vectors that a joint's pairs are made of."""
-    S, rate, second, S_rate = column
+    S, rate, second, _, rates = column
     p, K = moved.momentum, moved.K
     inertia = partial(inertia_times, moved.body)
 
@@ -136,7 +137,7 @@ def terms(column: ScrewColumn, moved: CompositeMotion) -> JointTerms:
 
     a = p.cross(S.v) * 2 + K.T @ S.w
     c = twice_B(rate).plus(inertia(second)).plus(S.cross_wrench(moved.load))
-    d = twice_B(S).plus(inertia(rate.plus(S_rate)))
+    d = twice_B(S).plus(inertia(rates))
     return JointTerms(a, inertia(S), c, d)
 
 
@@ -175,8 +176,11 @@ class WorldAxes(Passes):
     def base_columns(base: Base, own: Any) -> list[ScrewColumn]:
         """The columns of a free base, whose twist is given in its own frame."""
         upward = Twist(-base.gravity, ZERO)
-        screws = base_screws(own.frame.R)
-        return [ScrewColumn(S, Twist(), upward.cross(S), own.frame.V.cross(S)) for S in screws]
+        found = []
+        for S in base_screws(own.frame.R):
+            rate = own.frame.V.cross(S)
+            found.append(ScrewColumn(S, Twist(), upward.cross(S), rate, rate))
+        return found
 
     @classmethod
     def base_pairs(cls, carried: Any, columns: Sequence[ScrewColumn]) -> list[Entries]:
@@ -217,7 +221,7 @@ class InverseDynamicsDerivatives(WorldAxes):
         da = j.S.power(i.b)
         return (
             (i.a.dot(j.psi_rate.w) + j.psi_second.power(i.b), j.S.power(i.c)),
-            (i.a.dot(j.S.w) + j.psi_rate.plus(j.S_rate).power(i.b), j.S.power(i.d)),
+            (i.a.dot(j.S.w) + j.rates.power(i.b), j.S.power(i.d)),
             (da, da),
         )
 

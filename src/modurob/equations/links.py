@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from modurob.equations.vectors import ZERO, Mat, Symmetric, Twist, Vec, Wrench
 from modurob.spatial.scalars import cos, sin, sqrt
 
-SLIP = 1e-3  # velocity that rounds off dry friction. [rad/s, m/s]
+SLIP_SPEED = 1e-3  # that rounds off dry friction near rest. [rad/s, m/s]
 
 
 class RigidLink(NamedTuple):
@@ -27,7 +27,8 @@ class RigidLink(NamedTuple):
         mass, moment, second: m [kg], h = m c [kg m], S about the origin [kg m^2].
         viscous, coulomb: Friction of the joint.
         sign: 1, or -1 for a joint that users read along -x.
-        travel: The same for a displacement; 0 where it moves the whole robot and nothing else.
+        travel: Factor of q: `sign`, or 0 for a joint whose displacement moves the whole robot and
+            changes nothing within it.
         armature: Inertia of the motor's rotor as the joint feels it. [kg m^2, kg]
         stiffness: Of a spring in the joint, at rest at zero. [N m/rad, N/m]
     """
@@ -119,7 +120,7 @@ def displacement(q: Any) -> Any:
     return getattr(q, "angle", q)
 
 
-def joint_force(link: RigidLink, q: Any, v: Any) -> Any:
+def passive_force(link: RigidLink, q: Any, v: Any) -> Any:
     """Friction and spring of a joint, against its motion and displacement."""
     force = friction(link.viscous, link.coulomb, v)
     if isinstance(link.stiffness, int | float) and link.stiffness == 0:
@@ -128,17 +129,17 @@ def joint_force(link: RigidLink, q: Any, v: Any) -> Any:
 
 
 def friction(viscous: Any, coulomb: Any, v: Any) -> Any:
-    """Viscous plus rounded dry friction: d v + c v / sqrt(v^2 + SLIP^2).
+    """Viscous plus Coulomb (dry) friction, rounded near rest: d v + c v / sqrt(v^2 + s^2).
 
-    Within one percent of the dry law c sign(v) from |v| = 7 SLIP on, and smooth through rest.
+    Within one percent of the dry law c sign(v) from |v| = 7 s on, s = `SLIP_SPEED`.
     """
     drag = viscous * v
     if isinstance(coulomb, int | float) and coulomb == 0:
         return drag
-    return drag + coulomb * v / sqrt(v * v + SLIP * SLIP)
+    return drag + coulomb * v / sqrt(v * v + SLIP_SPEED * SLIP_SPEED)
 
 
 def friction_slope(viscous: Any, coulomb: Any, v: Any) -> Any:
-    """d friction / d v: d + c SLIP^2 / (v^2 + SLIP^2)^(3/2)."""
-    square = v * v + SLIP * SLIP
-    return viscous + coulomb * (SLIP * SLIP) / (square * sqrt(square))
+    """d friction / d v: d + c s^2 / (v^2 + s^2)^(3/2); steepest at rest, d + c / s."""
+    square = v * v + SLIP_SPEED * SLIP_SPEED
+    return viscous + coulomb * (SLIP_SPEED * SLIP_SPEED) / (square * sqrt(square))

@@ -52,7 +52,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Links, Placement, joint_force
+from modurob.equations.links import Links, Placement, passive_force
 from modurob.equations.vectors import EYE, ZERO, Mat, Twist, Vec, Wrench
 
 LATER: Any = None  # default of a state's fields that a later pass fills
@@ -272,7 +272,7 @@ def run(
     passes = quantity.passes
     if passes.friction == "x":
         joints = [
-            joint._replace(x=joint.x - joint_force(link, joint.q, joint.v))
+            joint._replace(x=joint.x - passive_force(link, joint.q, joint.v))
             for link, joint in zip(links[1:], joints, strict=True)
         ]
     states = [passes.base(links[0], base)]
@@ -308,7 +308,7 @@ def run(
         return list(quantity.checked(at_base))
     if passes.friction == "y":
         found = [
-            y + joint_force(link, joint.q, joint.v)
+            y + passive_force(link, joint.q, joint.v)
             for y, link, joint in zip(found, links[1:], joints, strict=True)
         ]
     columns = [as_entries(y) for y in at_base] if base.free else []

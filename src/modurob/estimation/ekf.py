@@ -95,7 +95,8 @@ class Ekf(BoundToModel):
     ) -> None:
         self.model = cpu_model("an estimator", model)
         self.dt = positive("dt", dt, "seconds")
-        nv, self._base = model.nv, model.joint_slice_v.start
+        self._nq, self._nv, self._base = model.nq, model.nv, model.joint_slice_v.start
+        nv = self._nv
         self.q = _one(model.check_configuration(model.neutral() if q is None else q), "q").copy()
         self.v = _one(model.check_velocity(np.zeros(nv) if v is None else v), "v").copy()
         usual = np.repeat([Q_POSITION, Q_RATE], nv)
@@ -149,7 +150,7 @@ class Ekf(BoundToModel):
             external: Wrenches (6,) on bodies, in the bodies' frames, force first. Their forces on
                 the joints are held during each substep.
         """
-        if not _is_plain(tau, self.model.nv):
+        if not _is_plain(tau, self._nv):
             tau = _one(self.model.check_velocity(tau, "tau"), "tau")
         self._ahead(tau, None, external)
 
@@ -175,27 +176,31 @@ class Ekf(BoundToModel):
     def _ahead(
         self, tau: np.ndarray, feedback: np.ndarray | None, external: External | None = None
     ) -> None:
-        q, v, A, B = self._substep(*self._estimate(), tau, external)
+        torque = feedback is not None
+        q, v, A, B = self._substep(*self._estimate(), tau, external, torque)
         # trapezoid of exp(F s) W Q W^T exp(F s)^T over a substep
         inner = self.process * (self.dt / self.substeps / 2) if self.density else None
         spread = self.process if inner is None else A @ inner @ A.T + inner
         for _ in range(self.substeps - 1):
-            q, v, one, push = self._substep(q, v, tau, external)
-            A, B = one @ A, one @ B + push
+            q, v, one, push = self._substep(q, v, tau, external, torque)
+            A, B = one @ A, None if B is None or push is None else one @ B + push
             if inner is not None:
                 spread = one @ (spread + inner) @ one.T + inner
-        A = A if feedback is None else A + B @ feedback
+        if feedback is not None:
+            assert B is not None
+            A = A + B @ feedback
         P = A.dot(self.P).dot(A.T)
         P += spread
         self.q, self.v, self.P = q, v, symmetric(P)
 
     def _substep(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, external: External | None
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, external: External | None, torque: bool
     ) -> Predicted:
         if external is None:
-            return self._step(q, v, tau)
+            return self._step(q, v, tau, torque)
         push = external_forces(self.model, q, external)
-        found = self._step(q, v, tau + _one(push, "external wrenches"))
+        found = self._step(q, v, tau + _one(push, "external wrenches"), True)
+        assert found.B is not None
         A = found.A.copy()
         A[:, : self.model.nv] += found.B @ external_slopes(self.model, q, external)
         return found._replace(A=A)
@@ -203,8 +208,8 @@ class Ekf(BoundToModel):
     def _estimate(self) -> tuple[np.ndarray, np.ndarray]:
         """q and v, checked again if they were replaced from outside."""
         model, q, v = self.model, self.q, self.v
-        q = q if _is_plain(q, model.nq) else _one(model.check_configuration(q), "q")
-        return q, v if _is_plain(v, model.nv) else _one(model.check_velocity(v), "v")
+        q = q if _is_plain(q, self._nq) else _one(model.check_configuration(q), "q")
+        return q, v if _is_plain(v, self._nv) else _one(model.check_velocity(v), "v")
 
     def correct(self, y: ArrayLike) -> Innovation:
         """Use a measurement.
@@ -212,35 +217,37 @@ class Ekf(BoundToModel):
         Args:
             y: (m,) as `measure` orders it; NaN where nothing came in. [rad, m, rad/s, m/s]
         """
-        given = as_floats(y)
+        given = y if _is_plain(y, len(self._rows)) else as_floats(y)
         if given.shape != self._rows.shape:
             self._complain(given)
-        over = np.abs(given) > LARGEST_DISPLACEMENT  # infinite ones too
-        if over.any():
-            k = int(np.flatnonzero(over)[0])
-            raise StateError(
-                f"y[{k}] is {given[k]:g}: give numbers up to {LARGEST_DISPLACEMENT:g}, "
-                "NaN for what is missing"
-            )
         q, v = self._estimate()
-        residual, rows, noise = given - self._expected(q, v), self._all, self.noise
-        if not math.isfinite(residual.dot(residual)):
-            there = ~np.isnan(given)
+        residual, rows, noise, P = given - self._expected(q, v), self._all, self.noise, self.P
+        if not math.hypot(*given.tolist()) < LARGEST_DISPLACEMENT:
+            there = self._received(given)
             residual, rows = residual[there], self._rows[there]
             noise = noise[np.ix_(there, there)]
         if not len(residual):
             return Innovation(residual, noise, 0.0, False)
-        P, nv = self.P, self.model.nv
         S = P[rows][:, rows] + noise
         K, nis = gained(P, S, rows, residual)
         if self.gate is not None and nis > chi_square(self.gate, len(residual)):
             return Innovation(residual, S, nis, False)
-        dx = K.dot(residual)
+        dx, nv = K.dot(residual), self._nv
         free = self.model.free_base
         self.q = self.model.integrate(q, dx[:nv]) if free else q + dx[:nv]
         self.v = v + dx[nv:]
         self.P = joseph(P, K, rows, noise)
         return Innovation(residual, S, nis, True)
+
+    def _received(self, given: np.ndarray) -> np.ndarray:
+        """(m,) which numbers are there; a `StateError` if one of them is too large."""
+        over = np.abs(given) > LARGEST_DISPLACEMENT  # infinite ones too
+        for k in np.flatnonzero(over).tolist():
+            raise StateError(
+                f"y[{k}] is {given[k]:g}: give numbers up to {LARGEST_DISPLACEMENT:g}, "
+                "NaN for what is missing"
+            )
+        return ~np.isnan(given)
 
     def _complain(self, given: np.ndarray) -> None:
         names = choices((*self.measured, *(f"rate of {n}" for n in self.measured_rates)))

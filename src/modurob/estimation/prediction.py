@@ -10,13 +10,12 @@ import numpy as np
 from modurob import friction
 from modurob.dynamics import step_jacobians, step_slopes, stepped_state, stepped_velocity
 from modurob.errors import StateError
-from modurob.friction import MOST_RATE_STEP, is_implicit
+from modurob.friction import MOST_RATE_STEP, needs_implicit_step
 from modurob.model import Model
 
 SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
 MOST = {"rk4": 32, "step": 8}  # steps of a sample by default: some two milliseconds of computing
 FINE = {"rk4": 1.0, "step": 0.25}  # friction's rate times a step: decays are right to 1 and 3 %
-WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
 class Predicted(NamedTuple):
@@ -25,13 +24,13 @@ class Predicted(NamedTuple):
     Attributes:
         q, v: (nq,), (nv,) the state.
         A: (2nv, 2nv) by the state before, in the tangent space of a free base.
-        B: (2nv, nv) by the torque.
+        B: (2nv, nv) by the torque; None unless it was asked for.
     """
 
     q: np.ndarray
     v: np.ndarray
     A: np.ndarray
-    B: np.ndarray
+    B: np.ndarray | None
 
 
 class SemiImplicit:
@@ -39,13 +38,15 @@ class SemiImplicit:
 
     def __init__(self, model: Model, h: float) -> None:
         self._model, self._h = model, h
-        if not is_implicit(model, h):  # quicker than the functions below, and the same
+        if not needs_implicit_step(model, h):  # quicker than the functions below, and the same
             self._forward = model.prepare("forward_dynamics")
             self._slopes = model.prepare("forward_dynamics_derivatives")
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Predicted:
+    def __call__(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, torque: bool = True
+    ) -> Predicted:
         model, h = self._model, self._h
-        if is_implicit(model, h):
+        if needs_implicit_step(model, h):
             after = stepped_velocity(model, q, v, tau, h)
             slopes = step_slopes(model, q, v, tau, after, h)
         else:
@@ -60,68 +61,91 @@ class SemiImplicit:
 class RungeKutta:
     """Runge-Kutta's fourth-order step of h seconds on a fixed base.
 
-    Its Jacobian is that of the step itself: the variational equation ``dS/dt = F S + G`` taken
-    through the same four stages is the derivative of those stages. All stages are linearized in
-    one call, once their states are known.
+    Its Jacobian is that of the step itself. The derivative of a stage's acceleration by the first
+    state is ``D = F S``: F is by the stage's own state, and S, of that state by the first one, is a
+    constant and two earlier D. In rows with h/2 as the unit of time, where the stages are 0, 1, 1
+    and 2 ahead, S is their sum. All stages are linearized in one call, once their states are known.
 
-    Memory and views of it are made once, and arithmetic is on flat arrays: for a few joints
-    everything else takes longer than the arithmetic.
+    Memory and views of it are made once: for a few joints everything else takes longer than the
+    arithmetic.
     """
 
     def __init__(self, model: Model, h: float) -> None:
-        n = self._nv = model.nv
-        self._forward = model.prepare("forward_dynamics")
-        self._slopes = model.prepare("forward_dynamics_derivatives", states=4)
-        stages = np.zeros((4, 3 * n))  # q, v, a: a state, and overlapping it, its rate
-        parts = stages.reshape(4, 3, n)
-        self._start, self._rates = stages[0, : 2 * n], stages[:, n:]
-        self._last = tuple(parts[3])
-        self._change = np.empty(2 * n)
-        self._stages = [
-            (*parts[k], np.array(share * h), stages[k, n:], stages[k + 1, : 2 * n])
-            for k, share in enumerate(SHARES)
-        ]
-        self._parts, self._rows = parts.transpose(1, 0, 2), np.zeros((4, 4, n))  # and tau
-        self._weights = h * WEIGHTS
-        memory = np.zeros((7, 2 * n, 3 * n))
-        FG, rates = memory[3::-1], memory[3:]  # [F, G] and dS/dt of each stage: alike in the first
-        FG[:, :n, n : 2 * n] = np.eye(n)
-        self._slots = [FG[:, n:, k * n : (k + 1) * n] for k in range(3)]
-        self._S_rates, self._shape = rates.reshape(4, -1), (2 * n, 3 * n)
+        n, unit = model.nv, h / 2
+        self._model, self._forward = model, model.dynamics.bound("forward_dynamics")[0]
+        self._linearize, self._linear = model.dynamics.bound("forward_dynamics_derivatives", 4)
+        self._rows, self._slopes = np.zeros((3, 4, n)), self._linear.transpose(1, 0, 2, 3)
+        growth = h / 6 * np.array([[h, h, h, 0.0], [1.0, 2.0, 2.0, 1.0]])  # by accelerations
+        self._bind_stages(n, h, growth)
+        self._growth, self._unit = growth / unit**2, unit**2
+        self._F, self._scale = np.zeros((4, n, 2 * n)), np.full((4, n, 2 * n), unit**2)
+        self._scale[1:, :, n:] = unit
+        self._scale[3] *= 2  # S of the last stage is halved, for the two before it are not doubled
+        one, zero = np.eye(n), np.zeros((n, n))
+        self._kept = np.block([[one, h * one], [zero, one]])
+        near, far = (
+            np.block([[share * one, unit * one], [zero, share * unit * one]]) for share in (1, 0.5)
+        )
+        S, D = np.zeros((2 * n, 2 * n)), np.zeros((5, n, 2 * n))  # the first D is zero
+        self._D, self._S = D[1:], S
         self._links = [
-            (FG[k + 1, :, : 2 * n], rates[k], rates[k + 1], self._S_rates[k + 1],
-             np.array(share * h), FG[k + 1].ravel())
-            for k, share in enumerate(SHARES)
-        ]  # fmt: skip
-        self._unit = np.eye(2 * n, 3 * n).ravel()
+            (F, D[k : k + 2].reshape(2 * n, 2 * n), constant, D[k + 2])
+            for k, (F, constant) in enumerate(zip(self._F[1:], (near, near, far), strict=True))
+        ]
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Predicted:
-        n, start, change, forward = self._nv, self._start, self._change, self._forward
-        start[:n], start[n:] = q, v
-        for here, speed, a, share, rate, after in self._stages:
-            a[:] = forward(here, speed, tau)
-            np.multiply(rate, share, change)
-            np.add(start, change, after)
-        here, speed, a = self._last
-        a[:] = forward(here, speed, tau)
-        x = self._weights.dot(self._rates)
-        x += start
-        S = self._sensitivity(tau)
-        return Predicted(x[:n], x[n:], S[:, : 2 * n], S[:, 2 * n :])
+    def _bind_stages(self, n: int, h: float, growth: np.ndarray) -> None:
+        """Memory of q, v and a in the stages, and each state as a sum of rows before it."""
+        memory = np.zeros((4, 3, n))
+        self._start, self._parts = memory[0], memory.transpose(1, 0, 2)
+        self._stages, flat = [], memory.reshape(12, n)
+        for k in range(4):
+            sums = np.zeros((2, k + 1, 3))
+            sums[0, 0, 0] = sums[1, 0, 1] = 1.0
+            if k < 3:
+                sums[0, k, 1] += h * SHARES[k]
+                sums[1, k, 2] = h * SHARES[k]
+            else:
+                sums[0, 0, 1] = h
+                sums[:, :, 2] = growth
+            rows, after = 3 * k + 3, memory[k + 1, :2] if k < 3 else None
+            self._stages.append((*memory[k], sums.reshape(2, rows), flat[:rows], after))
 
-    def _sensitivity(self, tau: np.ndarray) -> np.ndarray:
-        """(2nv, 3nv) [A, B], from the slopes of the accelerations in each stage."""
+    def __call__(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, torque: bool = True
+    ) -> Predicted:
+        forward, dot, x = self._forward, np.dot, self._start
+        self._start[0], self._start[1] = q, v
+        for here, speed, a, sums, rows, after in self._stages:
+            if forward(here, speed, tau, a) is None:
+                a[:] = self._model.forward_dynamics(here, speed, tau)
+            x = dot(sums, rows, after)
         rows = self._rows
-        rows[:3], rows[3] = self._parts, tau
-        for slot, slope in zip(self._slots, self._slopes(rows[0], rows[1], rows[3]), strict=True):
-            slot[:] = slope
-        for F, rate, after, flat, share, FG in self._links:  # F (S + share dS/dt) + G
-            np.dot(F, rate, after)
-            np.multiply(flat, share, flat)
-            np.add(flat, FG, flat)
-        S = self._weights.dot(self._S_rates)
-        S += self._unit
-        return S.reshape(self._shape)
+        rows[:] = self._parts
+        if self._linearize(*rows, self._linear) is None:
+            self._slopes[:] = self._model.forward_dynamics_derivatives(rows[0], rows[1], tau)
+        return Predicted(x[0], x[1], self._by_state(), self._by_torque() if torque else None)
+
+    def _by_state(self) -> np.ndarray:
+        """(2nv, 2nv) derivative of the step by the state before."""
+        F, D, n = self._F, self._D, self._slopes.shape[-1]
+        F[:, :, :n], F[:, :, n:], _ = self._slopes
+        F *= self._scale
+        D[0] = F[0]
+        for F_k, before, constant, after in self._links:
+            np.add(before, constant, self._S)
+            np.dot(F_k, self._S, after)
+        A = self._growth.dot(D.reshape(4, 2 * n * n)).reshape(2 * n, 2 * n)
+        A += self._kept
+        return A
+
+    def _by_torque(self) -> np.ndarray:
+        """(2nv, nv) derivative of the step by the torque, once that by the state is known."""
+        n = self._slopes.shape[-1]
+        D = np.zeros((5, n, n))
+        D[1:] = self._slopes[2] * self._unit
+        for k, F in enumerate(self._F[1:]):
+            D[k + 2] += F.dot(D[k : k + 2].reshape(2 * n, n))
+        return self._growth.dot(D[1:].reshape(4, n * n)).reshape(2 * n, n)
 
 
 STEPS = {"rk4": RungeKutta, "step": SemiImplicit}

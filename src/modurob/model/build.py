@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from modurob.errors import ModelWarning, StateError, UnknownNameError, choices
-from modurob.model.model import Model, frozen
+from modurob.model.model import Model
 from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, dyad, mated_pose
@@ -20,6 +20,7 @@ from modurob.spatial import inertia, se3
 from modurob.spatial.scalars import product
 
 UNIT = np.eye(4)
+FLOAT = UNIT.dtype
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
 MOST_NAMED = 6  # joints in a warning
@@ -37,7 +38,7 @@ class Solid(NamedTuple):
 class ModelPart(NamedTuple):
     """A body before merging: ``T_previous_part(q) = before exp(screw q) after``.
 
-    `joint` is None for what is rigidly attached; `reason` says why a joint cannot move.
+    `joint` is None for what is rigidly attached; `lock_reason` says why a joint cannot move.
     """
 
     name: str
@@ -48,7 +49,7 @@ class ModelPart(NamedTuple):
     joint: Joint | None = None
     screw: np.ndarray | None = None
     owner: str = ""
-    reason: str = ""
+    lock_reason: str = ""
 
 
 NOTHING = Solid(0.0, np.zeros(3), np.zeros((3, 3)))
@@ -98,6 +99,8 @@ def build_model(organism: Organism, options: ModelOptions) -> Model:
 
 def _warn_of_locks(assembly: LinkAssembly, organism: Organism) -> None:
     """Warn of joints that lack of mass has locked; limits and DS dyads lock by definition."""
+    if not any(assembly.reasons):
+        return
     lost = [
         f"{part.owner}.{part.joint.name} {reason}"
         for part, reason in zip(assembly.parts, assembly.reasons, strict=True)
@@ -130,7 +133,7 @@ def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     parts.extend(_module_parts(organism, options, first, modules))
     if options.elastic:
         parts = _with_springs(parts, modules)
-    _hold(parts, options.locked)
+    _apply_user_locks(parts, options.locked)
     reasons = _lock_reasons(parts)
     tree = collapse(parts, reasons)
     while redundant := _redundant_joints(parts, tree):
@@ -205,24 +208,25 @@ def _module_parts(
     attachment = ModelPart("", first - 1, T_base, UNIT, NOTHING)
     parts = _instance(organism.base, first, whole, attachment, first - 1)
     modules[organism.base] = first + whole.root
-    starts, kinds = {organism.base: (first, whole.places)}, {organism.base: kind}
+    members = organism._members
+    entered = {organism.base: (first, whole.places, kind)}
     templates: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
     for entry in organism.dockings:
-        kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
-        kinds[entry.child] = kind_j
-        key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
+        parent, port, child, child_port, turn, _ = entry
+        start, places, kind_i = entered[parent]
+        kind_j = members[child].kind
+        # looked up by identity first: hashing datasheets costs more
+        key = (id(kind_i), port, id(kind_j), child_port, turn)
         docking = templates.get(key)
         if docking is None:
-            docking = templates[key] = docking_template(
-                kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
-            )
-        start, places = starts[entry.parent]
-        here = first + len(parts)
-        previous = start + places[docking.on]
-        reason = _serial_reason(entry) if docking.serial else ""
-        parts += _instance(entry.child, here, docking.module, docking.attachment, previous, reason)
-        starts[entry.child] = (here, docking.module.places)
-        modules[entry.child] = here + docking.module.root
+            docking = docking_template(kind_i, port, kind_j, child_port, turn, rigid)
+            templates[key] = docking
+        on, attachment, serial, module = docking
+        here, previous = first + len(parts), start + places[on]
+        reason = _serial_reason(entry) if serial else ""
+        parts += _instance(child, here, module, attachment, previous, reason)
+        entered[child] = (here, module.places, kind_j)
+        modules[child] = here + module.root
     return parts
 
 
@@ -235,10 +239,13 @@ def _instance(
     reason: str = "",
 ) -> list[ModelPart]:
     """The parts of one module; the first is placed on part `previous` like `attachment`."""
-    suffix, _, _, _, solid, *_ = module.parts[0]
-    _, _, before, after, _, joint, screw, *_ = attachment
+    suffix, _, _, _, solid, _, _, _, _ = module.parts[0]
+    _, _, before, after, _, joint, screw, _, _ = attachment
     # written out: `_replace` is slow, and large organisms have many parts
-    parts = [ModelPart(name + suffix, previous, before, after, solid, joint, screw, name, reason)]
+    first = (name + suffix, previous, before, after, solid, joint, screw, name, reason)
+    parts = [tuple.__new__(ModelPart, first)]
+    if len(module.parts) == 1:
+        return parts
     for suffix, inner, before, after, solid, joint, screw, *_ in module.parts[1:]:
         parts.append(
             ModelPart(name + suffix, start + inner, before, after, solid, joint, screw, name)
@@ -337,38 +344,48 @@ def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
     locked = {
         f"{part.owner}.{part.joint.name}": reason
         for part, reason in zip(parts, reasons, strict=True)
-        if part.joint is not None and reason
+        if reason and part.joint is not None
     }
     mass, center, moments = _link_inertias(parts, poses, link, len(moving) + 1)
     joints = [part.joint for part in moving if part.joint is not None]
-    return frozen(
-        Model(
-            joint_names=tuple(f"{p.owner}.{j.name}" for p, j in zip(moving, joints, strict=True)),
-            locked=MappingProxyType(locked),
-            parent=tree.parent,
-            placement=tree.placement,
-            screw=_gathered([part.screw for part in moving if part.screw is not None], (6,)),
-            prismatic=np.array([joint.kind == "prismatic" for joint in joints], dtype=bool),
-            lower=np.array([-np.inf if j.lower is None else j.lower for j in joints]),
-            upper=np.array([np.inf if j.upper is None else j.upper for j in joints]),
-            viscous=np.array([joint.viscous for joint in joints]),
-            coulomb=np.array([joint.coulomb for joint in joints]),
-            armature=np.array([joint.armature for joint in joints]),
-            stiffness=np.array([joint.stiffness or 0.0 for joint in joints]) * options.elastic,
-            mass=mass,
-            center=center,
-            inertia=moments,
-            body_names=tuple(parts[k].name for k in bodies),
-            body_link=link[bodies],
-            body_placement=poses[bodies],
-            modules=MappingProxyType({name: place[index] for name, index in modules.items()}),
-            base_pose=organism.base_pose if free else UNIT,
-            free_base=free,
-            gravity=np.array(options.gravity),
-            organism=organism,
-            options=options,
-        )
+    slides, lower, upper, viscous, coulomb, armature, stiffness = _joint_numbers(joints)
+    return Model._of_checked_parts(
+        joint_names=tuple([f"{p.owner}.{j.name}" for p, j in zip(moving, joints, strict=True)]),
+        locked=MappingProxyType(locked),
+        parent=tree.parent,
+        placement=tree.placement,
+        screw=_gathered([part.screw for part in moving if part.screw is not None], (6,)),
+        prismatic=slides > 0,
+        lower=lower,
+        upper=upper,
+        viscous=viscous,
+        coulomb=coulomb,
+        armature=armature,
+        stiffness=stiffness * options.elastic,
+        mass=mass,
+        center=center,
+        inertia=moments,
+        body_names=tuple([parts[k].name for k in bodies]),
+        body_link=link[bodies],
+        body_placement=poses[bodies],
+        modules=MappingProxyType({name: place[index] for name, index in modules.items()}),
+        base_pose=organism.base_pose if free else UNIT,
+        free_base=free,
+        gravity=np.array(options.gravity),
+        organism=organism,
+        options=options,
     )
+
+
+def _joint_numbers(joints: Sequence[Joint]) -> np.ndarray:
+    """(7, n) slides, lower, upper, viscous, coulomb, armature, stiffness; few are distinct."""
+    known: dict[int, np.ndarray] = {}
+    for j in joints:
+        if id(j) not in known:
+            limits = -np.inf if j.lower is None else j.lower, np.inf if j.upper is None else j.upper
+            passive = j.viscous, j.coulomb, j.armature, j.stiffness or 0.0
+            known[id(j)] = np.array([float(j.kind == "prismatic"), *limits, *passive])
+    return _gathered([known[id(j)] for j in joints], (7,)).T.copy()
 
 
 def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
@@ -402,22 +419,18 @@ def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
 
 
 def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """The arrays as one, (n, *shape); few are distinct objects, so only those are copied."""
-    known: dict[int, int] = {}
-    distinct: list[np.ndarray] = []
-    picks = []
-    for array in arrays:
-        pick = known.get(id(array))
-        if pick is None:
-            pick = known[id(array)] = len(distinct)
-            distinct.append(array)
-        picks.append(pick)
-    return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
+    """The arrays as one, (n, *shape)."""
+    if not [1 for array in arrays if array.dtype is not FLOAT]:  # no symbols
+        try:
+            return np.frombuffer(b"".join(cast(Any, arrays))).reshape(-1, *shape)  # is quick
+        except TypeError:  # numbers of an array do not lie in order
+            pass
+    return np.array(arrays).reshape(-1, *shape)
 
 
 def _with_springs(parts: list[ModelPart], modules: dict[str, int]) -> list[ModelPart]:
     """Each elastic joint as two: that of the motor, which turns a rotor, and a spring behind it."""
-    if all(part.joint is None or part.joint.stiffness is None for part in parts):
+    if not [1 for part in parts if part.joint is not None and part.joint.stiffness is not None]:
         return parts
     made: list[ModelPart] = []
     places: list[int] = []
@@ -427,7 +440,7 @@ def _with_springs(parts: list[ModelPart], modules: dict[str, int]) -> list[Model
             motor = joint.model_copy(update={"stiffness": None})
             rotor = f"{part.owner}.{joint.name}{ROTOR}"
             made.append(ModelPart(rotor, previous, part.before, UNIT, NOTHING, motor, part.screw,
-                                  part.owner, part.reason))  # fmt: skip
+                                  part.owner, part.lock_reason))  # fmt: skip
             spring = {"name": f"{joint.name}.spring", "lower": None, "upper": None,
                       "viscous": joint.damping, "coulomb": 0.0, "rotor_inertia": 0.0}  # fmt: skip
             part = part._replace(before=UNIT, joint=joint.model_copy(update=spring))
@@ -438,7 +451,7 @@ def _with_springs(parts: list[ModelPart], modules: dict[str, int]) -> list[Model
     return made
 
 
-def _hold(parts: list[ModelPart], locked: Sequence[tuple[str, float]]) -> None:
+def _apply_user_locks(parts: list[ModelPart], locked: Sequence[tuple[str, float]]) -> None:
     """Narrow the limits of the joints that the user locks to the positions asked for."""
     if not locked:
         return
@@ -452,11 +465,11 @@ def _hold(parts: list[ModelPart], locked: Sequence[tuple[str, float]]) -> None:
         what = f"{position:g} {'m' if joint.kind == 'prismatic' else 'rad'}"
         lower, upper = (-np.inf if joint.lower is None else joint.lower), joint.upper
         upper = np.inf if upper is None else upper
-        if part.reason or not lower <= position <= upper:
-            why = part.reason or f"its limits are {lower:g} to {upper:g}"
+        if part.lock_reason or not lower <= position <= upper:
+            why = part.lock_reason or f"its limits are {lower:g} to {upper:g}"
             raise StateError(f"joint '{name}' cannot be locked at {what}: {why}")
         held = joint.model_copy(update={"lower": position, "upper": position})
-        parts[joints[name]] = part._replace(joint=held, reason=f"held at {what} by `locked`")
+        parts[joints[name]] = part._replace(joint=held, lock_reason=f"held at {what} by `locked`")
 
 
 def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
@@ -500,8 +513,8 @@ def _lock_reasons(parts: Sequence[ModelPart]) -> list[str]:
         joint = part.joint
         if joint is None:
             reasons.append("")
-        elif part.reason:
-            reasons.append(part.reason)
+        elif part.lock_reason:
+            reasons.append(part.lock_reason)
         elif mass == 0:
             reasons.append(f"{MASSLESS}: {part.name} carries no load")
         elif joint.lower is not None and joint.lower == joint.upper:
@@ -528,12 +541,17 @@ def _link_inertias(
     I_c = _gathered([part.solid.inertia for part in parts], (3, 3))
     c, I_c = _placed(poses, c), _turned(poses[:, :3, :3], I_c)
     mass, center, moments = np.zeros(links), np.zeros((links, 3)), np.zeros((links, 3, 3))
-    np.add.at(mass, link, m)
+    heavy = m > 0
+    at, m, c, I_c = link[heavy], m[heavy], c[heavy], I_c[heavy]
     # about one of its bodies, so that a link with a single massive body keeps its center exactly
-    center[link[m > 0]] = c[m > 0]
+    center[at] = c
+    if np.bincount(at, minlength=1).max() <= 1:
+        mass[at], moments[at] = m, I_c
+        return mass, center + 0.0, moments + 0.0  # no minus zeros, as in sums
+    np.add.at(mass, at, m)
     about = center.copy()
-    np.add.at(center, link, (m / np.where(mass > 0, mass, 1.0)[link])[:, None] * (c - about[link]))
-    np.add.at(moments, link, inertia.at_origin(m, c - center[link], I_c))
+    np.add.at(center, at, (m / mass[at])[:, None] * (c - about[at]))
+    np.add.at(moments, at, inertia.at_origin(m, c - center[at], I_c))
     return mass, center, moments
 
 

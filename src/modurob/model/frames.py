@@ -9,7 +9,7 @@ directions.
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +25,11 @@ NOISE = 1e-15  # of the largest entry: what turning a frame leaves of a zero
 UPRIGHT = np.eye(3)
 GENERAL = 3  # the pattern of all other directions
 CACHED_TURNS = 4096
+SEAT_AXIS, SEAT = 8 * 9, 8 * 12  # bytes of the rotation in front of a joint, with its axis
 
 
-class JointFrames(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class JointFrames:
     """Flat arrays in joint frames; entry k of a joint array belongs to link k + 1.
 
     Attributes:
@@ -40,8 +42,7 @@ class JointFrames(NamedTuple):
         mass, moment, second: (n + 1,), (n + 1, 3), (n + 1, 3, 3): m, m c, integral of r r^T dm.
         viscous, coulomb, armature, stiffness: (n,)
         turn: (n + 1, 3, 3) joint frames in the model's link frames.
-        body_link: (bodies,)
-        body_rotation, body_position: (bodies, 3, 3), (bodies, 3) of the bodies in joint frames. [m]
+        body_link, body_placement: (bodies,), (bodies, 4, 4) of the bodies, as in the model.
     """
 
     parent: np.ndarray
@@ -60,8 +61,24 @@ class JointFrames(NamedTuple):
     stiffness: np.ndarray
     turn: np.ndarray
     body_link: np.ndarray
-    body_rotation: np.ndarray
-    body_position: np.ndarray
+    body_placement: np.ndarray
+
+    @cached_property
+    def body_rotation(self) -> np.ndarray:
+        """(bodies, 3, 3) of the bodies in joint frames."""
+        return _whole(product(self._to_body, self.body_placement[:, :3, :3]))
+
+    @cached_property
+    def body_position(self) -> np.ndarray:
+        """(bodies, 3) of the bodies in joint frames. [m]"""
+        place = product(self._to_body, self.body_placement[:, :3, 3:])[..., 0]
+        reach = np.zeros(len(self.mass))  # of the bodies in a link: it depends on no other link
+        np.maximum.at(reach, self.body_link, np.abs(place).max(axis=-1, initial=0.0))
+        return _snapped(place, reach[self.body_link][:, None])
+
+    @property
+    def _to_body(self) -> np.ndarray:
+        return np.swapaxes(self.turn, -1, -2)[self.body_link]
 
     def placements(self) -> list[Placement]:
         """The bodies as the recursions take them."""
@@ -149,22 +166,25 @@ def joint_frames(near: NearBase) -> JointFrames:
     model, counts, _ = near
     n = len(model.joint_names)
     axes = np.where(model.prismatic[:, None], model.screw[:, :3], model.screw[:, 3:])
-    placed = np.ascontiguousarray(model.placement[:, :3, :3])
-    turns: list[np.ndarray] = [UPRIGHT]
-    chosen: list[Turned] = []
-    known: dict[tuple[int, bytes, bytes], Turned] = {}
+    seats = np.concatenate([model.placement[:, :3, :3].reshape(n, 9), axes], axis=1).tobytes()
+    frames = {id(BASE): 0}  # the number of each distinct one
+    distinct, known = [BASE], {}
+    number = [0]  # of each link's
     for k, parent in enumerate(model.parent.tolist()):
         # few seats are distinct: known ones need no multiplication
-        key = (id(turns[parent]), placed[k].tobytes(), axes[k].tobytes())
+        key = (number[parent], seats[SEAT * k : SEAT * (k + 1)])
         found = known.get(key)
         if found is None:
-            found = known[key] = turned(turns[parent].tobytes(), *key[1:])
-        chosen.append(found)
-        turns.append(found.turn)
-    turn = np.array(turns)
-    rotation = np.array([each.rotation for each in chosen]).reshape(n, 3, 3)
-    pattern = np.array([each.pattern for each in chosen], dtype=np.intp)
-    sign = np.array([each.sign for each in chosen], dtype=float)
+            before, seat = distinct[number[parent]].turn.tobytes(), key[1]
+            frame = turned(before, seat[:SEAT_AXIS], seat[SEAT_AXIS:])
+            found = known[key] = frames.setdefault(id(frame), len(distinct))
+            if found == len(distinct):
+                distinct.append(frame)
+        number.append(found)
+    links = np.array(number)
+    joints = links[1:]
+    pattern, sign, rotation, turn = (np.array(each) for each in zip(*distinct, strict=True))
+    pattern, sign, rotation, turn = pattern[joints], sign[joints], rotation[joints], turn[links]
     to_parent = np.swapaxes(turn[model.parent], -1, -2)
     to_link = np.swapaxes(turn, -1, -2)
     h = product(to_link, (model.mass[:, None] * model.center)[..., None])[..., 0]
@@ -173,10 +193,6 @@ def joint_frames(near: NearBase) -> JointFrames:
     second = half[:, None, None] * np.eye(3) - model.inertia
     second += (model.mass[:, None] * model.center)[:, :, None] * model.center[:, None, :]
     spread = np.trace(second, axis1=-2, axis2=-1)
-    to_body = to_link[model.body_link]
-    place = product(to_body, model.body_placement[:, :3, 3:])[..., 0]
-    reach = np.zeros(n + 1)  # of the bodies in each link: what a link has depends on no other
-    np.maximum.at(reach, model.body_link, np.abs(place).max(axis=-1, initial=0.0))
     position = product(to_parent, model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
         parent=model.parent,
@@ -195,8 +211,7 @@ def joint_frames(near: NearBase) -> JointFrames:
         stiffness=model.stiffness,
         turn=turn,
         body_link=model.body_link,
-        body_rotation=_whole(product(to_body, model.body_placement[:, :3, :3])),
-        body_position=_snapped(place, reach[model.body_link][:, None]),
+        body_placement=model.body_placement,
     )
 
 
@@ -218,6 +233,9 @@ class Turned(NamedTuple):
     sign: float
     rotation: np.ndarray
     turn: np.ndarray
+
+
+BASE = Turned(GENERAL, 1.0, UPRIGHT, UPRIGHT)
 
 
 @lru_cache(maxsize=CACHED_TURNS)

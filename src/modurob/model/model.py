@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model.options import ModelOptions
-from modurob.model.validation import check_arrays, common_batch
+from modurob.model.validation import check_arrays, check_numbers, common_batch
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
@@ -100,6 +100,17 @@ class Model:
         check_arrays(self)
         if (self.organism is None) != (self.options is None):
             raise StateError("a model has both, organism and options, or neither")
+
+    @classmethod
+    def _of_checked_parts(cls, **fields: Any) -> Model:
+        """A model of arrays made from datasheets and dockings that were checked.
+
+        The checks of the constructor are left out, except for numbers that have become too large.
+        """
+        model = object.__new__(cls)
+        vars(model).update(fields)
+        check_numbers(model)
+        return frozen(model)
 
     @property
     def nq(self) -> int:
@@ -208,6 +219,7 @@ class Model:
         q, dq = self.check_configuration(q), self.check_velocity(step)
         if not self.free_base:
             return q + dq
+        q, dq = np.asarray(q, order="C"), np.asarray(dq, order="C")  # NumPy rounds views otherwise
         T = self.base_of(q) @ se3.exp(dq[..., :6])
         joints = q[..., 7:] + dq[..., 6:]
         return np.concatenate([se3.to_position_and_quaternion(T), joints], axis=-1)
@@ -256,7 +268,7 @@ class Model:
             where = "".join(f"{k}, " for k in row[:-1])
             raise StateError(
                 f"q[{where}3:7] is the base's unit quaternion (x, y, z, w); "
-                f"its norm is {norm[row]:g}"
+                f"its norm must be 1, got {norm[row]:g}"
             )
         unit = so3.unit_quaternion(array[..., 3:7])
         return np.concatenate([array[..., :3], unit, array[..., 7:]], axis=-1)
@@ -287,7 +299,7 @@ class Model:
             raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
         if refused:
             kind = "complex ones" if given.dtype.kind == "c" else repr(value)[:60]
-            raise StateError(f"{name} must hold numbers that are real, got {kind}")
+            raise StateError(f"{name} must hold real numbers, got {kind}")
         if array.ndim == 0 or array.shape[-1] != size:
             base = "base (7 in q, 6 in v), then " if self.free_base else ""
             raise StateError(
@@ -619,8 +631,8 @@ class Model:
 
         Args:
             name: Of a quantity in `modurob.equations.quantities` such as ``forward_dynamics`` or
-                ``mass_matrix``; ``forward_dynamics_derivatives`` returns the same three arrays
-                each time, and ``forward_kinematics`` the rows [R | p] of all bodies.
+                ``mass_matrix``; derivatives are returned in the same three arrays each time, and
+                ``forward_kinematics`` as the rows [R | p] of all bodies.
             states: For arrays of that many rows instead of one state.
             out: On ``cuda``: the array for the results, of CuPy or with ``__dlpack__``.
             external: On ``cuda``: for a call that takes one more array, (bodies, 6) wrenches of
@@ -633,8 +645,9 @@ class Model:
     ) -> Model:
         """The same model with compiled code of its own: faster, after some time for compiling.
 
-        Each algorithm is compiled when it is first called or prepared. On ``cuda`` the numbers are
-        not checked: numbers that are not finite give results that are not.
+        Each algorithm is compiled when it is first called or prepared, for one state and for
+        batches apart. On ``cuda`` the numbers are not checked: numbers that are not finite give
+        results that are not.
 
         Args:
             target: ``cpu``, or ``cuda`` for large batches on an NVIDIA GPU (CuPy arrays in and out;

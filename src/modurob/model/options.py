@@ -82,7 +82,7 @@ def _checked_base(base: str | Sequence[str]) -> str | tuple[str, ...]:
     for index, name in enumerate(base):
         if name not in VIRTUAL_JOINTS or name in base[:index]:
             raise StateError(
-                f"virtual joint {name!r} is unknown or repeated: "
-                f"use each of {choices(VIRTUAL_JOINTS)} at most once"
+                f"virtual joint {name!r} is unknown or repeated: use each of "
+                f"{choices(VIRTUAL_JOINTS)} at most once, or a base that is fixed or free"
             )
     return tuple(base)

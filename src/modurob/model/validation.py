@@ -56,7 +56,7 @@ def check_arrays(model: Model) -> None:
                 f"{name} of a model must be an array of {dtype}, {shape}, got {got[:60]}"
             )
     with np.errstate(all="ignore"):
-        _check_numbers(model)
+        check_numbers(model)
         _check_tree(model)
         _check_poses(model)
         _check_masses(model)
@@ -98,7 +98,8 @@ def _items(mapping: Any, what: str) -> Sequence[tuple[Any, Any]]:
     return list(mapping.items())
 
 
-def _check_numbers(model: Model) -> None:
+def check_numbers(model: Model) -> None:
+    """Refuse numbers that are not finite, limits out of order and negative friction."""
     arrays = [getattr(model, name) for name in FINITE]
     if not np.isfinite(np.concatenate([array.ravel() for array in arrays])).all():
         name = next(n for n, x in zip(FINITE, arrays, strict=True) if not np.isfinite(x).all())
@@ -172,4 +173,6 @@ def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ..
         return np.broadcast_shapes(*shapes)
     except ValueError:
         given = choices(shapes)
-        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
+        raise StateError(
+            f"{whose} have batch shapes {given}, which cannot be broadcast together"
+        ) from None

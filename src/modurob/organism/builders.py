@@ -76,7 +76,8 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
     rows, columns = sides.shape
     if columns != rows - 1:
         raise MatrixError(
-            f"an AIM with {rows} rows needs {rows - 1} columns (a tree), got {columns}"
+            f"an AIM has one column fewer than rows (a tree): {rows} rows need {rows - 1}, "
+            f"got {columns}"
         )
     return sides.astype(int)
 

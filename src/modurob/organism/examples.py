@@ -42,7 +42,7 @@ def nine() -> Organism:
 def snake(n: int, kind: str | ModuleType = "backbone") -> Organism:
     """`n` cubes in a row, each docked with side 4 to side 3 of the one before."""
     if not is_whole(n) or n < 1:
-        raise StateError(f"a snake has at least one module, a whole number; got {n!r}")
+        raise StateError(f"the length of a snake must be a whole number, at least 1; got {n!r}")
     return _from_rows(kind, [(i, i + 1, 3, 4) for i in range(n - 1)])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -21,7 +20,7 @@ from modurob.modules import ModuleType
 from modurob.modules.datasheet import validated
 from modurob.modules.files import publish, read_document, without_schema, write_document
 from modurob.organism.docking import Docking
-from modurob.organism.organism import Member, Organism, assemble
+from modurob.organism.organism import Member, Organism, assemble, checked_pose
 
 FORMAT = "modurob-organism"
 VERSION = 1
@@ -145,7 +144,7 @@ def _rebuild(record: OrganismFile) -> Organism:
     if record.base not in members:
         raise FileError(f"the base '{record.base}' is not among the modules")
     dockings = [Docking(**dict(e), column=k) for k, e in enumerate(record.dockings, start=1)]
-    organism = assemble(record.base, np.array(record.base_pose), members, dockings)
+    organism = assemble(record.base, checked_pose(record.base_pose), members, dockings)
     if len(organism) < len(members):
         loose = sorted(set(members) - set(organism.modules))
         raise FileError(f"not connected to the base: {', '.join(loose[:10])}")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[^\W\d][\w-]{0,63}")
 HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # where x points after 0, 1, 2, 3 quarter turns
 ROTATION_TOLERANCE = 1e-9  # a base pose typed by hand or read from a file
+ORIGIN = np.eye(4)
+ORIGIN.setflags(write=False)
 
 
 class GridPlace(NamedTuple):
@@ -48,11 +51,15 @@ class GridPlace(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A module of an organism: its datasheet, its row in the AIM, its cell if it has one."""
+    """A module of an organism: its datasheet, its row in the AIM, its cell if it has one.
+
+    `pose` is (4, 4), its frame in the base module's with all joints at zero.
+    """
 
     kind: ModuleType
     row: int
     place: GridPlace | None
+    pose: np.ndarray = ORIGIN
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +172,7 @@ class Organism:
     @cached_property
     def dockings(self) -> tuple[Docking, ...]:
         """The dockings, each after the one that brought its parent: the columns of the matrices."""
-        ordered = sorted(self._dockings.values(), key=lambda docking: docking.column)
+        ordered = sorted(self._dockings.values(), key=attrgetter("column"))
         reached = {self.base}
         for entry in ordered:
             if entry.parent not in reached:
@@ -240,18 +247,7 @@ class Organism:
 
     def rest_pose(self, name: str) -> np.ndarray:
         """(4, 4) frame of a module in the world with all joints at zero."""
-        entry, steps = self.docking(name), [np.eye(4)]
-        known: dict[tuple[int, int | str, int, int | str, int], np.ndarray] = {}
-        while entry is not None:
-            # looked up by identity first: hashing datasheets costs more than multiplying
-            parent, child = self._members[entry.parent].kind, self._members[entry.child].kind
-            key = (id(parent), entry.port, id(child), entry.child_port, entry.turn)
-            T = known.get(key)
-            if T is None:
-                T = known[key] = self.dyad(entry).transform
-            steps.append(T)
-            entry = self._dockings.get(entry.parent)
-        return self.base_pose @ _product(steps[::-1])
+        return self.base_pose @ self._member(name).pose
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """The form in a notebook."""
@@ -296,8 +292,11 @@ class Organism:
                 "would close a loop. Give the new module another name."
             )
         new = self._checked_docking(new, kind)
-        place, cells = self._occupied(new, kind)
-        member = Member(kind, self._next if row is None else row, place)
+        parent = self._members[new.parent]
+        found = rule.dyad(parent.kind, new.port, kind, new.child_port, new.turn)
+        place, cells = self._occupied(new, kind, found.step)
+        pose = parent.pose.dot(found.transform)
+        member = Member(kind, self._next if row is None else row, place, pose)
         taken = self._taken.insert((new.parent, new.port), new.child)
         return _changed(
             self,
@@ -330,7 +329,7 @@ class Organism:
             raise DockingError(
                 f"port {new.port} of '{new.parent}' ({here.connector}) does not mate with port "
                 f"{new.child_port} of '{new.child}' ({there.connector}); "
-                f"ports of a {kind.name} that do: {choices(fitting)}"
+                f"ports of {kind.name} that do: {choices(fitting)}"
             )
         allowed = [turn for turn in here.turns if turn in there.turns]
         if new.turn not in allowed:
@@ -342,13 +341,12 @@ class Organism:
         return new._replace(port=here.label, child_port=there.label, turn=turn)
 
     def _occupied(
-        self, new: Docking, kind: ModuleType
+        self, new: Docking, kind: ModuleType, step: tuple[int, int, int] | None
     ) -> tuple[GridPlace | None, HashTrieMap[tuple[str, int, int], str]]:
         """Place of the new module on the grid, and the cells with it."""
         if not kind.grid:
             return None, self._cells
         parent = self._members[new.parent]
-        step = rule.dyad(parent.kind, new.port, kind, new.child_port, new.turn).step
         if step is None or parent.place is None:
             place = GridPlace(new.child, 0, 0, 0)
         else:
@@ -371,10 +369,9 @@ class Organism:
         """
         entry = self.docking(name)
         if entry is None:
-            raise DockingError(
-                f"'{name}' is the base and cannot undock; rebase the organism on another module "
-                f"first: {choices(self.modules[1:])}"
-            )
+            others = self.modules[1:]
+            rest = f"rebase the organism first, on {choices(others)}" if others else "it is alone"
+            raise DockingError(f"'{name}' is the base and cannot be undocked; {rest}")
         loose = self.subtree(name)
         members, dockings, taken, cells = self._members, self._dockings, self._taken, self._cells
         for module in loose:
@@ -384,6 +381,9 @@ class Organism:
             if member.place is not None:
                 cells = cells.remove(member.place.cell)
         rest = _changed(self, _members=members, _dockings=dockings, _taken=taken, _cells=cells)
+        if "dockings" in vars(self):  # need not be sorted again
+            gone = set(loose)
+            vars(rest)["dockings"] = tuple([x for x in self.dockings if x.child not in gone])
         parts = {module: self._members[module] for module in loose}
         held = [self._dockings[module] for module in loose[1:]]
         return rest, assemble(name, self.rest_pose(name), parts, held)
@@ -637,15 +637,6 @@ class Organism:
             ) from None
 
 
-def _product(steps: Sequence[np.ndarray]) -> np.ndarray:
-    """The product of poses in order, neighbors first: few large multiplications."""
-    poses = np.array(steps)
-    while len(poses) > 1:
-        pairs = poses[: len(poses) // 2 * 2]
-        poses = np.concatenate([pairs[0::2] @ pairs[1::2], poses[len(pairs) :]])
-    return poses[0]
-
-
 def _changed(organism: Organism, **changes: Any) -> Organism:
     """`dataclasses.replace` without re-running the constructor: docking is a hot path."""
     new = object.__new__(Organism)
@@ -658,11 +649,16 @@ def _changed(organism: Organism, **changes: Any) -> Organism:
 def assemble(
     base: str, base_pose: np.ndarray, members: Mapping[str, Member], dockings: Iterable[Docking]
 ) -> Organism:
-    """An organism from its parts, rows and columns kept."""
+    """An organism from its parts, rows and columns kept.
+
+    Args:
+        base_pose: Not checked again: see `checked_pose`.
+    """
     dockings = tuple(dockings)
-    result = Organism.start(members[base].kind, base, pose=base_pose)
+    base_pose.setflags(write=False)
+    result = Organism.start(members[base].kind, base)
     first = result._members[base]._replace(row=members[base].row)
-    result = _changed(result, _members=result._members.insert(base, first))
+    result = _changed(result, _members=result._members.insert(base, first), base_pose=base_pose)
     for entry in result._sorted_outward(sorted(dockings, key=lambda e: e.column)):
         member = members[entry.child]
         result = result._docked(entry, member.kind, row=member.row)
@@ -695,8 +691,10 @@ def checked_name(name: str) -> str:
 
 def checked_pose(pose: ArrayLike | None) -> np.ndarray:
     """(4, 4) a pose as a read-only array; the origin by default."""
+    if pose is None:
+        return ORIGIN
     try:
-        T = np.eye(4) if pose is None else np.array(pose, dtype=float)
+        T = np.array(pose, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got no numbers") from None
     flaw = ""
