@@ -3,6 +3,7 @@
 import importlib
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,3 +128,15 @@ def test_the_extra_is_named_where_dask_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(StateError, match=r"pip install 'modurob\[cluster\]'"):
         DaskExecutor("tcp://127.0.0.1:8786")
+
+
+def test_resources_are_those_of_one_worker():
+    workers = {k: SimpleNamespace(resources=x) for k, x in enumerate(({"GPU": 1, "RAM": 8}, {}))}
+    scheduler = SimpleNamespace(workers=workers)
+    for resources, offered in (
+        ({"GPU": 1}, True), ({"GPU": 1, "RAM": 8}, True), ({"GPU": 2}, False),
+        ({"GPU": 1, "RAM": 9}, False), ({"TPU": 1}, False),
+    ):  # fmt: skip
+        assert cluster._offered(resources, scheduler) is offered
+    assert cluster._named(None) == "no modurob"
+    assert cluster._named("1.2") == "modurob 1.2"

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from modurob.errors import StateError
-from modurob.executors import LocalExecutor
+from modurob.executors import LocalExecutor, base, local
 from worker_functions import (
     Seed,
     accelerations,
@@ -119,3 +120,72 @@ def test_a_script_without_a_guard_gets_one_clear_line(tmp_path):
     assert done.returncode == 1
     assert done.stdout.startswith("[1]\n")  # functions of modules need no guard
     assert 'its own work below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def lost(work, index, code):
+    work.lose(SimpleNamespace(index=index, process=SimpleNamespace(exitcode=code)))
+
+
+def test_one_worker_tells_its_progress_and_starts_no_process():
+    seen = []
+    assert LocalExecutor(1).map(os.path.basename, ["a/b", "c"], seen.append) == ["b", "c"]
+    assert seen == [0.5, 1.0]
+    assert LocalExecutor(1000).workers == 1000
+    with pytest.raises(StateError, match="from 1 to 1000"):
+        LocalExecutor(1001)
+
+
+def test_an_item_comes_back_in_front_until_it_ended_three_processes():
+    work = local._Work(b"f", ["a", "b", "c"], None)
+    work.waiting.popleft()
+    for _ in range(2):
+        lost(work, 0, -9)
+        assert list(work.waiting) == [0, 1, 2]
+        work.waiting.popleft()
+    with pytest.raises(
+        StateError, match=r"item 0 \('a'\) ended 3 processes: signal 9, perhaps out"
+    ):
+        lost(work, 0, -9)
+    with pytest.raises(StateError, match=r"worker processes do not start \(exit code 1\)"):
+        lost(work, None, 1)
+    work = local._Work(b"f", ["a", "b", "c"], None)
+    for _ in range(2):
+        lost(work, None, -9)  # killed before its first item: nothing to hand out again
+        assert list(work.waiting) == [0, 1, 2]
+    with pytest.raises(StateError, match="start of a worker ended 3 processes: signal 9"):
+        lost(work, None, -9)
+
+
+def test_no_item_is_handed_out_after_an_error():
+    seen = []
+    work = local._Work(b"f", ["a", "b", "c", "d"], seen.append)
+    assert work.more
+    work.take(SimpleNamespace(index=1), True, "B")
+    assert seen == [0.25]
+    work.take(SimpleNamespace(index=0), False, ValueError("bad"))
+    assert not work.more
+    assert seen == [0.25]
+    assert (work.results, list(work.errors)) == ({1: "B"}, [0])
+    assert local._Work(b"c__main__", [], None).in_script
+    assert not work.in_script
+
+
+def test_errors_travel_with_their_traceback_or_their_words():
+    told = local._portable(ValueError("bad"))
+    assert isinstance(told, ValueError)
+    assert "ValueError: bad" in told.__notes__[0]
+    own = StateError("ours")
+    assert local._portable(own) is own
+    assert not hasattr(own, "__notes__")
+    error = ValueError("bad")
+    error.handle = lambda: None
+    told = local._portable(error)
+    assert (type(told), str(told)) == (StateError, "ValueError: bad")
+
+
+def test_long_items_are_cut_in_errors():
+    assert base.shortened("ab") == "'ab'"
+    assert len(base.shortened("x" * 1000)) == 200

@@ -27,6 +27,7 @@ SHIM = """
 #define __forceinline__ inline
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __shared__
 struct Index { int x; };
 extern "C" { Index blockIdx = {0}, blockDim = {1}, threadIdx = {0}; }
 struct float4 { float x, y, z, w; };
@@ -48,13 +49,15 @@ class CpuLauncher:
     xp = np
     free_bytes = 1 << 40
     processors = 1
+    shared_bytes = 228 << 10
 
     def __init__(self, folder):
         self.folder = folder
-        self.launched = []  # numbers of bodies
+        self.launched, self.shared = [], []  # numbers of bodies, bytes of shared memory
 
     def kernel(self, source, name, options=()):
-        text = SHIM + source
+        defined = "".join(f"#define {x[2:].replace('=', ' ')}\n" for x in options if x[:2] == "-D")
+        text = SHIM + defined + source + f"\nreal shared[{self.shared_bytes} / sizeof(real)];"
         stem = hashlib.sha256(text.encode()).hexdigest()[:20]
         library = self.folder / f"{stem}.so"
         if not library.exists():
@@ -63,15 +66,19 @@ class CpuLauncher:
             subprocess.run(command, cwd=self.folder, check=True)
         loaded = ctypes.CDLL(str(library))
         function, block = getattr(loaded, name), ctypes.c_int.in_dll(loaded, "blockIdx")
+        shared = (ctypes.c_uint8 * self.shared_bytes).in_dll(loaded, "shared")
 
-        def launch(grid, threads, args):
+        def launch(grid, threads, args, shared_mem=0):
             assert all(x.flags.c_contiguous for x in args if isinstance(x, np.ndarray))
             given = [
                 ctypes.c_void_p(x.ctypes.data) if isinstance(x, np.ndarray) else TYPES[type(x)](x)
                 for x in args
             ]
             self.launched.append(np.count_nonzero(args[1]))
+            self.shared.append(shared_mem)
             for block.value in range(grid[0] * threads[0]):
+                ctypes.memset(shared, 0xFF, self.shared_bytes)  # not a number until it is written
                 function(*given)
+                assert set(shared[shared_mem : shared_mem + 64]) <= {0xFF}  # nothing beyond
 
         return launch

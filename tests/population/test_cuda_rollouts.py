@@ -8,7 +8,7 @@ import pytest
 import modurob as mr
 from modurob.compiler.emit_population import MASK_BITS
 from modurob.population.cuda import CudaExecutor
-from modurob.population.device import WARP, depth_first, warp_slots
+from modurob.population.device import WARP, block_slots, depth_first
 from modurob.population.rollout import rises, task_of
 
 from .cuda_shim import COMPILER, CpuLauncher
@@ -124,6 +124,33 @@ def test_launches_and_chunks_of_memory_do_not_change_results(cubes, launcher, on
         population.rollout(0.06, **given)
 
 
+@pytest.mark.parametrize("quantity", ["rollout", "forward_dynamics"])
+def test_bodies_that_find_no_memory_after_all_are_halved(quantity, cubes, on_gpu, monkeypatch):
+    q, v = np.zeros((len(cubes), cubes.nq.max())), np.ones((len(cubes), cubes.nv.max()))
+    q[:, 6] = 1
+    given = (q, v, v) if quantity == "forward_dynamics" else (0.002, 1e-3, None, mr.Ground())
+
+    def computed():
+        found = getattr(on_gpu(cubes), quantity)(*given, target="cuda")
+        return (found if quantity == "forward_dynamics" else found.q).tobytes()
+
+    whole, launch, sizes = computed(), CudaExecutor._launch, []
+
+    def launched(self, quantity, shape, part, args):
+        sizes.append(np.count_nonzero(part.count))
+        if sizes[-1] > most:
+            raise MemoryError("out of memory")  # as CuPy's: others took what was free
+        launch(self, quantity, shape, part, args)
+
+    monkeypatch.setattr(CudaExecutor, "_launch", launched)
+    most = 3
+    assert computed() == whole
+    assert sizes == [11, 5, 2, 2, 2, 2, 2, 1]
+    most = 0
+    with pytest.raises(mr.StateError, match=r"one body takes .* MB of GPU memory"):
+        computed()
+
+
 PERIOD = 3  # cells after which the wide field repeats itself
 WIDE = mr.Ground(height=0.01 * (np.indices((3000, 20)).sum(axis=0) % PERIOD), cell=0.1)
 
@@ -204,19 +231,37 @@ def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
         population.forward_dynamics(q[:, :3], v, v, target="cuda")
 
 
-@pytest.mark.parametrize("bodies", [1, 64, 4_096, 10_000, 100_000])
-def test_warps_of_large_bodies_have_fewer(bodies):
-    warps, rng = 528, np.random.default_rng(0)
-    count = np.sort(rng.integers(4, 38, bodies))[::-1]
-    slots = warp_slots(count, warps)
+@pytest.mark.parametrize("bodies", [1, 64, 4_096, 10_000, 30_000])
+def test_blocks_of_large_bodies_have_fewer_and_fit_side_by_side(bodies):
+    blocks, room, rng = 1056, 7_000, np.random.default_rng(0)
+    size = 33 * np.sort(rng.integers(2, 27, bodies))[::-1]
+    slots, starts = block_slots(size, blocks, room)
+    of_body, lane = np.divmod(slots, WARP)
+    lanes = np.bincount(of_body)
     assert len(np.unique(slots)) == bodies
-    assert slots[-1] == slots.max()
-    lanes = np.bincount(slots // WARP)
-    assert lanes.max() <= WARP
-    assert len(lanes) <= max(warps, -(-bodies // WARP))
-    of_body = lanes[slots // WARP]
-    assert of_body[0] == {1: 1, 64: 1, 4_096: 4, 10_000: 8, 100_000: 32}[bodies]
-    assert (np.bincount(warp_slots(np.full(bodies, 9), 10**6)) == 1).sum() == bodies
+    assert lanes.max() == max(lane) + 1 <= WARP
+    begins = np.flatnonzero(lane == 0)
+    assert (starts[begins] == 0).all()
+    np.testing.assert_array_equal((starts + size)[:-1][lane[1:] > 0], starts[1:][lane[1:] > 0])
+    assert (starts + size).max() <= room
+    fits = size.sum() < 0.9 * blocks * room
+    assert (len(lanes) <= blocks) == fits == (bodies < 30_000)
+    assert lanes[0] == {1: 1, 64: 1, 4_096: 2, 10_000: 5, 30_000: 8}[bodies]
+    assert bodies == 1 or lanes[-2] > 2 * lanes[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bodies_that_do_not_fit_into_shared_memory_lie_in_that_of_their_threads(
+    cubes, launcher, monkeypatch, dtype
+):
+    given = {"gaits": waves(cubes), "ground": mr.Ground(), "target": "cuda", "dtype": dtype}
+    runs = []
+    for shared in (228 << 10, 16 << 10):
+        monkeypatch.setattr(type(launcher), "shared_bytes", shared)
+        cubes._executors["cuda"] = CudaExecutor(cubes.tables, launcher)
+        runs.append(cubes.rollout(0.02, **given))
+        assert (launcher.shared[-1] > 0) == (shared > 100_000)
+    assert runs[0].q.tobytes() == runs[1].q.tobytes()
 
 
 def test_the_number_of_multiprocessors_does_not_change_results(cubes, launcher, monkeypatch):

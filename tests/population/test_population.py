@@ -5,9 +5,10 @@ import pytest
 
 import modurob as mr
 from modurob.population.groups import lane_groups
+from modurob.population.poses import fastest_rates
 from modurob.population.rollout import rises, task_of
 from modurob.stepping.contact import GroundContact
-from modurob.stepping.ground import corners
+from modurob.stepping.ground import corner_depths, corners
 
 ROUNDING = 1e-12  # of forces and accelerations: the same operations in another order
 STEPS, AFTER_STEPS = 100, 1e-10  # rounding grows in contact; the issue demands this after 100 steps
@@ -178,6 +179,36 @@ def test_bodies_rise_until_their_lowest_corner_touches_the_ground(cubes, ground)
         assert np.min(z - ground.surface(x, y)[0]) == pytest.approx(0.0, abs=ROUNDING)
 
 
+def test_round_bodies_rise_until_their_lowest_point_touches_the_ground(arms):
+    field = mr.Ground(height=0.05 * np.random.default_rng(1).random((60, 60)))
+    rng, q = np.random.default_rng(3), np.zeros((len(arms), arms.nq.max()))
+    for k in range(len(arms)):
+        q[k, : arms.nq[k]] = arms.model(k).random_configuration(rng)
+    for ground in (mr.Ground(), mr.Ground(slope=(0.2, -0.1), height=0.03), field):
+        found = rises(arms.tables, ground, q)
+        for k in range(len(arms)):
+            model = arms.model(k)
+            depths = corner_depths(ground, arms.organism(k), model, q[k, : model.nq])[2]
+            assert found[k] == pytest.approx(depths.max(), abs=ROUNDING)
+    assert (arms.tables.corner_rows[:, 6] > 0).any()
+
+
+def test_each_step_may_be_recorded(cubes):
+    run = cubes.rollout(3e-3, every=1e-3)
+    np.testing.assert_allclose(run.times, [0, 1e-3, 2e-3, 3e-3])
+    assert len(run.trace) == 4
+    with pytest.raises(mr.StateError, match="no multiple of the step"):
+        cubes.rollout(3e-3, every=4e-4)
+
+
+def test_the_fastest_rate_is_that_of_the_stiffest_mode():
+    M, K = np.diag([2.0, 3.0]), np.diag([8.0, 75.0])
+    turn = mr.spatial.so3.exp(np.array([0, 0, 0.4]))[:2, :2]
+    M, K = (turn @ x @ turn.T for x in (M, K))
+    found = fastest_rates(np.array([M, M]), np.array([K, 0 * K]))
+    np.testing.assert_allclose(found, [5.0, 1.0])  # 1 where nothing moves
+
+
 def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
     gaits, ground, failing = waves(cubes), mr.Ground(), 5
     q = cubes.rollout(1e-3, gaits=gaits, ground=ground).q
@@ -226,7 +257,7 @@ def test_bodies_with_a_fixed_base_swing():
         ({"dt": 2.0}, "longer than the duration"),
         ({"dt": 0.05}, "dt = 0.05 s is too long for body"),
         ({"duration": 1e12}, "are 1e.15 steps; the most is 1e.09: give a shorter duration"),
-        ({"begin": 2.0}, "begin is a number from 0 to"),
+        ({"begin": 2.0}, "begin must be a number from 0 to"),
         ({"servo_rate": 0.0}, "servo_rate must be a positive number of rad/s"),
         ({"ground": 1.0}, "ground is a modurob.Ground"),
         ({"gaits": mr.JointWaves(np.zeros((2, 3)))}, "this population has"),

@@ -118,6 +118,20 @@ def test_keys_of_all_bodies_of_three_cubes_agree_with_their_geometry():
     assert (sum(map(len, by_key.values())), len(by_key)) == (368, 36)  # as docs/guide/genotypes.md
 
 
+def test_each_number_of_a_wave_counts():
+    space = BodySpace("backbone", (2, 3))
+
+    def key(*wave):
+        genes = (Gene(0, -1, 0, 0, 0, (WAVE,)), Gene(0, 0, 3, 4, 0, (Oscillation(*wave),)))
+        return Genotype(space, genes, 1.0).canonical()
+
+    phases = (0.0, np.pi / 2, np.pi, -np.pi / 2)
+    waves = [*product((0.2, 0.3), phases, (0.0, 0.1))]
+    assert len({key(*wave) for wave in waves}) == len(waves)
+    assert key(0.3, 0.4, 0.1) == key(0.3, 0.4 + 2 * np.pi, 0.1)
+    assert key(0.0, 0.4, 0.1) == key(0.0, 0.9, 0.1)  # no wave has no phase
+
+
 def all_bodies_of_three(space):
     base, ports = Gene(0, -1, 0, 0, 0, (WAVE,)), (2, 3, 4, 5)
     for a, b, parent, c, d in product(ports, ports, (0, 1), ports, ports):

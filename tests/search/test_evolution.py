@@ -1,5 +1,6 @@
 """`evolve`: the same bytes from the same seed, whatever interrupts the search."""
 
+import gc
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.drawing import charts
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
 from modurob.search import (
     BodySpace,
@@ -22,6 +24,7 @@ from modurob.search import (
     SearchTask,
     evaluate,
     evolve,
+    gallery,
     write_gallery,
 )
 from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
@@ -78,6 +81,90 @@ def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
         assert tag not in page
 
 
+def test_a_chart_shows_the_scores_of_all_generations(whole_search, monkeypatch):
+    result, drawn = whole_search[0]._replace(generations=5), []
+    monkeypatch.setattr(charts, "write", lambda figure, path: drawn.append(figure))
+    gallery.draw_progress(result, "progress.png")
+    (plane,) = drawn[0].axes
+    fields = {"best so far": "leader", "best of a generation": "best", "median": "median"}
+    for line in plane.get_lines():
+        field = fields.pop(line.get_label())
+        expected = [getattr(entry, field) for entry in result.history]
+        assert line.get_ydata() == pytest.approx(expected)
+        assert list(line.get_xdata()) == [1, 2, 3]
+    assert not fields
+    widths = [line.get_linewidth() for line in plane.get_lines()]
+    assert widths[0] > widths[1]  # wide below narrow, so that both are seen
+    assert plane.get_xlim() == (0.5, 5.5)
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("generation", "score [m]")
+    assert drawn[0].get_suptitle() == "walk: 18 bodies"
+
+
+def test_an_archive_shows_the_best_score_of_each_cell(whole_search, monkeypatch):
+    result, drawn = whole_search[0], []
+    record = result.record
+    settings = {**record.settings, "strategy": "map-elites"}
+    places = {(1.0, 0.01): 0.4, (12.0, 0.19): 0.3, (3.0, 0.06): 0.2, (99.0, -1.0): 0.1}
+    best = [Individual(result.best[0].genotype, x, 0, place) for place, x in places.items()]
+    best.append(best[0]._replace(score=0.05))  # worse, in the same cell
+    result = result._replace(best=best, record=record.model_copy(update={"settings": settings}))
+    monkeypatch.setattr(charts, "write", lambda figure, path: drawn.append(figure))
+    gallery.draw_archive(result, "archive.png")
+    plane = drawn[0].axes[0]
+    (image,) = plane.images
+    scores = np.ma.filled(image.get_array(), np.nan)
+    expected = np.full((8, 12), np.nan)  # heights of 25 mm, numbers of joints
+    expected[[0, 7, 2, 0], [0, 11, 2, 11]] = [0.4, 0.3, 0.2, 0.1]
+    np.testing.assert_array_equal(scores, expected)
+    assert image.get_extent() == [0.5, 12.5, 0.0, 0.2]
+    assert image.origin == "lower"
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("joints", "height [m]")
+    assert drawn[0].get_suptitle() == "walk: 5 of 96 cells"
+
+
+def test_a_card_tells_the_body_its_gait_and_what_mujoco_found(whole_search):
+    files = ("w.json", "w-gait.json", "w-scenario.json", "w.png", "w.gif")
+    winner = gallery.Winner("w", 2.0, 1.5, "", 3, 2, 3.0, 0.756, 4, files)
+    card = gallery._card(winner, whole_search[0])
+    for text in (
+        "2.000 m", "1.500 m (-25 %)", "3 modules, 2 joints, 3 kg",
+        "0.76 Hz, found in generation 5", '<img src="w.png" alt="w, joints at zero"',
+        '<img src="w.gif" alt="w, in motion"', "modurob run w-scenario.json",
+        "modurob walk w.json --hinges dyad --gait w-gait.json",
+    ):  # fmt: skip
+        assert text in card
+    noted = gallery._card(winner._replace(note="it overlaps", files=files[:4]), whole_search[0])
+    assert "<td>it overlaps</td>" in noted
+    assert "(-25 %)" not in noted
+    assert "in motion" not in noted
+
+
+def test_a_gallery_shows_different_bodies_and_tells_its_progress(
+    whole_search, monkeypatch, tmp_path
+):
+    result, told = whole_search[0], []
+    monkeypatch.setattr(
+        gallery,
+        "_write_winner",
+        lambda result, one, name, *_: gallery.Winner(
+            name, one.score, np.nan, "no MuJoCo", 3, 2, 3.0, 0.5, 0, ("a", "b", "c", "d")
+        ),
+    )
+    monkeypatch.setattr(gallery, "draw_progress", lambda *_: None)
+    first = result.best[0]
+    twice = result._replace(best=[first, first._replace(score=0.0), *result.best[1:]])
+    found = write_gallery(twice, tmp_path, bodies=2, progress=told.append)
+    different = {one.genotype.canonical(gait=False) for one in twice.best}
+    assert len(found) == min(2, len(different))
+    assert found[0].name == "winner-1"
+    assert found[0].score == first.score
+    assert told == [(k + 1) / len(found) for k in range(len(found))]
+    rows = json.loads((tmp_path / "winners.json").read_text())["winners"]
+    assert [row["name"] for row in rows] == [one.name for one in found]
+    assert rows[0]["mujoco"] is None
+    assert "archive.png" not in (tmp_path / "index.html").read_text()
+
+
 def test_a_killed_search_goes_on_to_the_same_bytes(whole_search, tmp_path):
     path = tmp_path / "killed.json"
     done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
@@ -111,10 +198,18 @@ def test_a_checkpoint_of_other_settings_is_refused(whole_search, tmp_path):
     for name, call in (
         ("seed", partial(evolve, TASK, **{**RUN, "seed": 5})),
         ("duration", partial(evolve, replace(TASK, duration=0.2), **RUN)),
+        ("every", partial(evolve, replace(TASK, every=0.05), **RUN)),
+        ("stiffness", partial(evolve, replace(TASK, ground=mr.Ground(stiffness=1e3)), **RUN)),
+        ("damping", partial(evolve, replace(TASK, ground=mr.Ground(damping=3.0)), **RUN)),
         ("space", partial(evolve, TASK, **{**RUN, "space": replace(SPACE, modules=(3, 6))})),
     ):
         with complains(FileError, f"another {name}", "give the same, or another file"):
             call(checkpoint=path)
+    data = json.loads(whole_search[1])
+    data["members"][0]["genotype"]["genes"] = []
+    path.write_text(json.dumps(data))
+    with complains(FileError, str(path), "genes"):
+        evolve(TASK, **RUN, checkpoint=path)
     path.write_text('{"format": "modurob-gait", "version": 1}')
     with complains(FileError, "expected 'modurob-evolution'"):
         evolve(TASK, **RUN, checkpoint=path)
@@ -139,16 +234,24 @@ def test_bodies_without_a_finite_score_are_kept_out_counted_and_named():
     assert {one.score for one in found.best} == {1.0}
 
 
-def test_a_constraint_keeps_bodies_out():
-    narrow = {"few joints": partial(some_scores, where=0.0)}
+@pytest.mark.parametrize("unmet", [0.0, np.nan])
+def test_a_constraint_keeps_bodies_out(unmet):
+    narrow = {"few joints": partial(some_scores, where=unmet)}
     rng = np.random.default_rng(0)
     bodies = [Genotype.random(SPACE, rng) for _ in range(6)]
     joints = mr.Population.from_genotypes(bodies).joints
     reasons = [one.reason for one in evaluate(bodies, replace(TASK, constraints=narrow))]
     assert reasons == ["constraint few joints" if n == joints.min() else "" for n in joints]
     assert len(set(reasons)) == 2
-    with complains(StateError, "no body has a valid score: the objective is not finite (18)"):
-        evolve(replace(TASK, objective=nowhere), **RUN)
+    told = []
+    with complains(StateError, "no body has a valid score: the objective is not finite (24)"):
+        evolve(replace(TASK, objective=nowhere), 12, 2, 4, space=SPACE, progress=told.append)
+    assert [len(result.history) for result in told] == [1, 2]
+    numbers = [one.number for one in told[-1].record.named]
+    assert numbers == [*range(12), *range(8)]  # the first twenty
+    assert told[-1].history[-1] == told[-1].history[0]
+    assert (told[0].history[0].kept_out, told[0].history[0].leader) == (12, None)
+    assert gc.isenabled()  # a search pauses it
 
 
 def nowhere(rollout, population):
@@ -237,10 +340,34 @@ def test_bodies_that_steps_are_too_long_for_are_kept_out():
     assert set(reasons) == {"", TOO_FAST}
 
 
+def test_bodies_with_a_joint_that_moves_no_mass_are_kept_out():
+    """Those that end in a wrist whose mass lies on its axis."""
+    data = mr.catalog["giusti_c"].document()
+    data["name"] = "wrist"
+    data["bodies"][1] = {"name": "distal", "mass": 0.25, "center_of_mass": [0, 0, 0.025]}
+    data["joints"][0] |= {"kind": "revolute", "viscous": 0.0}
+    wrist = mr.ModuleType.from_document(data, "wrist")
+    space = BodySpace(("giusti_c", wrist), (2, 3), frequency=(0.5, 1.0))
+    rng = np.random.default_rng(1)
+    bodies = [Genotype.random(space, rng) for _ in range(8)]
+    found = evaluate(bodies, TASK)
+    assert {bool(one.reason) for one in found} == {False, True}
+    for genotype, evaluation in zip(bodies, found, strict=True):
+        alone = mr.Population.from_genotypes([genotype])
+        singular = np.linalg.cond(alone.model(0).mass_matrix(alone.model(0).neutral())) > 1e15
+        assert bool(evaluation.reason) == singular
+    k = [bool(one.reason) for one in found].index(True)
+    with complains(StateError, f"a joint of body {k} moves no mass"):
+        mr.Population.from_genotypes(bodies).rollout(0.01)
+
+
 def test_functions_of_the_wrong_shape_are_refused():
     rng = np.random.default_rng(0)
+    genotype = Genotype.random(SPACE, rng)
     with complains(StateError, "objective", "(1,) numbers", "(2,)"):
-        evaluate([Genotype.random(SPACE, rng)], replace(TASK, objective=lambda *_: [1.0, 2.0]))
+        evaluate([genotype], replace(TASK, objective=lambda *_: [1.0, 2.0]))
+    with complains(StateError, "objective", "(1,) numbers"):
+        evaluate([genotype], replace(TASK, objective=lambda *_: [[1.0], [1.0, 2.0]]))
 
 
 # -- strategies ------------------------------------------------------------------------------------
@@ -304,6 +431,42 @@ def test_bodies_that_may_not_stay_make_no_difference(strategy):
     assert not some.may_stay(np.full(1, np.nan), np.zeros((1, 2))).any()
 
 
+def test_a_fifth_are_parents_and_a_tenth_of_them_have_the_same_body():
+    sizes = {2: 2, 10: 2, 20: 4, 200: 40, 5000: 1000, 10_000: 1000}
+    assert {n: Evolution(SPACE, n)._kept for n in sizes} == sizes
+    rng = np.random.default_rng(0)
+    few = [Genotype.random(SPACE, rng) for _ in range(3)]
+    bodies = len({one.canonical(gait=False) for one in few})
+    search = Evolution(SPACE, 300)  # 60 parents
+    search.choose([Individual(few[k % 3], float(k), 0) for k in range(150)])
+    assert len(search.members) == 6 * bodies
+
+
+class NamedGenotype(str):
+    """A genotype that tells how it was made."""
+
+    def crossed(self, other, rng):
+        return NamedGenotype(f"{self} x {other}")
+
+    def mutated(self, rng):
+        return NamedGenotype(f"{self} mutated")
+
+
+def test_children_are_made_in_the_shares_of_the_guide(monkeypatch):
+    """Three of ten have two parents, all of them are mutated, one of twenty is random."""
+    monkeypatch.setattr(Genotype, "random", lambda space, rng: "random")
+    rng, search, count = np.random.default_rng(0), Evolution(SPACE, 20), 5000
+    assert search._child(rng) == "random"
+    search.members = [Individual(NamedGenotype(name), 0.0, 0) for name in "ab"]
+    made = [search._child(rng) for _ in range(count)]
+    parents = [one for one in made if one != "random"]
+    assert all(one.endswith(" mutated") for one in parents)
+    crossed = [one for one in parents if " x " in one]
+    assert set(crossed) == {f"{a} x {b} mutated" for a in "ab" for b in "ab"}
+    assert 1 - len(parents) / count == pytest.approx(0.05, abs=5 * np.sqrt(0.05 * 0.95 / count))
+    assert len(crossed) / len(parents) == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / count))
+
+
 def test_map_elites_keeps_the_best_of_each_cell():
     rng = np.random.default_rng(0)
     search, best, asked = MapElites(SPACE, 20), {}, []
@@ -324,7 +487,7 @@ def test_map_elites_keeps_the_best_of_each_cell():
     assert len(best) <= len(asked) < 60  # of 120: only those that would stay
 
 
-def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
+def test_wrong_arguments_are_one_line(monkeypatch, tmp_path, whole_search):
     for call, error, words in (
         (partial(evolve, "fly"), UnknownNameError, "no task 'fly': tasks are walk, climb, carry"),
         (partial(evolve, TASK, 0), StateError, "population"),
@@ -338,6 +501,11 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
         (partial(SearchTask, "x", distance, begin=1), StateError, "begin of a task"),
         (partial(SearchTask, "x", distance, begin=-0.1), StateError, "begin of a task"),
         (partial(SearchTask, "x", distance, start="air"), StateError, "'gait' or 'rest'"),
+        (partial(SearchTask, "x", distance, payload=-1), StateError, "the payload of a task"),
+        (partial(SearchTask, "x", distance, torque=0), StateError, "the torque of a task"),
+        (partial(SearchTask, "x", distance, unit=3), StateError, "the unit of a task is a text"),
+        (partial(SearchTask, "x", distance, constraints={"up": 1}), StateError, "up is a function"),
+        (partial(evolve, TASK, 1), StateError, "population must be a whole number of 2 or more"),
         (partial(SearchTask, "x", distance, ground=1), StateError, "ground"),
         (partial(SearchTask, 3, distance), StateError, "the name of a task is a text, got 3"),
         (partial(SearchTask, "x", distance, constraints=[distance]), StateError, "by name"),
@@ -346,6 +514,8 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
     ):
         with complains(error, words):
             call()
+    with complains(StateError, "bodies must be a whole number of 0 or more, got -1"):
+        write_gallery(whole_search[0], tmp_path, bodies=-1)
     monkeypatch.setitem(sys.modules, "ribs.archives", None)
     with complains(StateError, "pip install 'modurob[evolve]'"):
         evolve(TASK, **RUN, strategy="map-elites")

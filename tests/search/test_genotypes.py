@@ -14,6 +14,7 @@ from modurob.model.options import ModelOptions
 from modurob.population.packing import moving_joints
 from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
 from modurob.search.growth import GrowingBody
+from modurob.search.space import _range
 
 CUBES = BodySpace("backbone", (2, 7))
 MIXED = BodySpace(("backbone", "scout"), (3, 6), "physical", 0.5, 0.2, (1.0, 1.0))
@@ -71,6 +72,72 @@ def test_mutations_and_crossovers_reach_all_sizes_and_change_bodies():
         genotype = child
     assert sizes == set(range(2, 8))
     assert changed > 90
+
+
+def test_mutations_change_every_second_number_and_every_second_body(monkeypatch):
+    """By normal steps of 0.15 of the number's range, as far as the range allows."""
+    asked, count = [], 1500
+    monkeypatch.setattr(
+        "modurob.search.genotype.changed_body", lambda space, genes, draws: asked.append(0) or genes
+    )
+    (most, low, high), draw = CUBES.wave_bounds[0][0], rng(3)
+    middle = Oscillation(most / 2, np.pi, (low + high) / 2)
+    one = Genotype(CUBES, (BASE._replace(waves=(middle,)), gene(waves=(middle,))), 1.25)
+    made = [one.mutated(draw) for _ in range(count)]
+    assert len(asked) / count == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / count))
+    waves = np.array([each.genes[1].waves[0] for each in made]) - middle
+    steps = waves / [most, 2 * np.pi, high - low]
+    changed = steps != 0
+    assert changed.mean(axis=0) == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / count))
+    widths = [column[there].std() for column, there in zip(steps.T, changed.T, strict=True)]
+    assert widths == pytest.approx([0.15] * 3, rel=5 / np.sqrt(count))
+    frequencies = np.array([each.frequency for each in made])
+    assert frequencies.std() == pytest.approx(0.15 * 1.5, rel=5 / np.sqrt(2 * count))
+    assert 0.5 <= frequencies.min() < 0.8
+    assert 1.7 < frequencies.max() <= 2.0
+
+
+def test_random_waves_fill_their_ranges():
+    (most, low, high), draw = CUBES.wave_bounds[0][0], rng(5)
+    made = [Genotype.random(CUBES, draw) for _ in range(100)]
+    waves = np.array([gene.waves[0] for one in made for gene in one.genes])
+    ends = np.array([[0.0, 0.0, low], [most, 2 * np.pi, high]])
+    near = 0.05 * np.ptp(ends, axis=0)  # some hundreds of draws come closer
+    for found, end in ((waves.min(axis=0), ends[0]), (waves.max(axis=0), ends[1])):
+        assert (np.abs(found - end) < near).all()
+    frequencies = [one.frequency for one in made]
+    assert 0.5 <= min(frequencies) < 0.6
+    assert 1.9 < max(frequencies) <= 2.0
+    assert {len(one.genes) for one in made} == set(range(2, 8))
+
+
+def test_a_crossover_takes_the_frequency_of_either():
+    one, other = (Genotype.random(CUBES, rng(k)) for k in range(2))
+    draw = rng(0)
+    assert {one.crossed(other, draw).frequency for _ in range(20)} == {
+        one.frequency, other.frequency
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "expected"),
+    [
+        ("revolute", (None, None), (0.0, np.pi / 2)),
+        ("prismatic", (None, None), (0.0, 0.05)),
+        ("prismatic", (-0.02, 0.04), (0.01, 0.03)),
+        ("revolute", (1.0, None), (1.0 + np.pi / 2, np.pi / 2)),
+        ("revolute", (-1.0, None), (-1.0 + np.pi / 2, np.pi / 2)),
+        ("revolute", (-2.0, None), (np.pi / 4 - 1.0, np.pi / 4 + 1.0)),
+    ],
+)
+def test_ranges_of_joints_without_limits_are_those_of_the_guide(kind, limits, expected):
+    name = "chen_revolute" if kind == "revolute" else "chen_prismatic"
+    joint = next(each for each in mr.catalog[name].joints if each.kind == kind)
+    joint = joint.model_copy(update={"lower": limits[0], "upper": limits[1]})
+    assert tuple(_range(joint)) == pytest.approx(expected)
+    lower, upper = (None if x is None else -x for x in reversed(limits))
+    upside_down = joint.model_copy(update={"lower": lower, "upper": upper})
+    assert tuple(_range(upside_down)) == pytest.approx((-expected[0], expected[1]))
 
 
 def test_joints_that_move_are_those_of_the_packed_body():
@@ -199,6 +266,9 @@ WAVE = Oscillation(0.1, 0.0, 0.0)
 BASE = Gene(0, -1, 0, 0, 0, (WAVE,))
 
 
+MOST = 0.6 * np.pi / 2  # amplitude of a hinge of a cube
+
+
 def gene(parent=0, port=3, child_port=4, turn=0, waves=(WAVE,), kind=0):
     return Gene(kind, parent, port, child_port, turn, waves)
 
@@ -227,6 +297,14 @@ def gene(parent=0, port=3, child_port=4, turn=0, waves=(WAVE,), kind=0):
             1.0,
             mr.StateError,
             "'hinge' has amplitude 9 and offset 0: its space has amplitudes from 0 to 0.94",
+        ),
+        *(
+            ((BASE, gene(waves=(wave,))), 1.0, mr.StateError, f"has amplitude {wave.amplitude:g}")
+            for wave in (Oscillation(1.01 * MOST, 0, 0), Oscillation(-0.01, 0, 0))
+        ),
+        *(
+            ((BASE, gene(waves=(Oscillation(0.1, 0, x),))), 1.0, mr.StateError, f"offset {x:g}")
+            for x in (1.01 * MOST / 1.5, -1.01 * MOST / 1.5)
         ),
         ((BASE, gene()), 9.0, mr.StateError, "frequency is 9.0 Hz: its space has 0.5 to 2"),
     ],
@@ -286,7 +364,10 @@ def test_bad_files_are_refused_in_one_line(change, message):
         ({"modules": (0, 4)}, "the fewest modules"),
         ({"hinges": "soft"}, "hinges must be 'dyad' or 'physical'"),
         ({"amplitude": 1.5}, "amplitude of a body space"),
-        ({"amplitude": 0.8, "offset": 0.4}, "offset of a body space is a number from 0 to 0.2"),
+        (
+            {"amplitude": 0.8, "offset": 0.4},
+            "of a body space must be a number from 0 to 0.2",
+        ),
         ({"frequency": (2.0, 1.0)}, "from low to high"),
         ({"frequency": (0.0, 1.0)}, "lowest frequency must be a positive number"),
     ],

@@ -12,6 +12,7 @@ from modurob.scenario.gait_files import GaitRecord
 from modurob.search import TASKS, BodySpace, Genotype, evaluate, joint_waves
 from modurob.search.clearance import MOMENTS, OVERLAP_M, clear
 from modurob.search.evaluation import NOT_FINITE
+from modurob.search.gallery import Winner
 from modurob.search.strategies import height
 from modurob.search.tasks import closeness, height_kept
 from modurob.search.winners import evaluated_run, mujoco_score, replay, scenario_of
@@ -72,6 +73,22 @@ def test_a_payload_is_in_the_base_and_in_the_file(tmp_path):
     assert np.sum(mr.load(tmp_path / "carry.json").model().mass) == len(empty) + 1
 
 
+def test_tasks_are_those_of_the_guide():
+    assert {name: (task.duration, task.start) for name, task in TASKS.items()} == {
+        "walk": (10, "gait"), "climb": (10, "gait"), "carry": (10, "gait"),
+        "stand-up": (4, "rest"), "reach": (4, "rest"),
+    }  # fmt: skip
+    begins = {"walk": 2.5, "climb": 2.5, "carry": 2.5, "stand-up": 0, "reach": 0}
+    assert {name: task.begin_time for name, task in TASKS.items()} == begins
+    assert {name: task.ground.slope for name, task in TASKS.items() if any(task.ground.slope)} == {
+        "climb": (0.15, 0)
+    }
+    assert {task.torque for task in TASKS.values()} == {10}
+    assert all(task.clear for task in TASKS.values())
+    assert TASKS["stand-up"].every == 0.02
+    assert replace(TASKS["walk"], duration=0.0123).begin_time == pytest.approx(0.003)  # whole steps
+
+
 def rollout_of(heights, rise):
     """A rollout of one body whose base has heights at times, and whose center of mass rises."""
     trace = np.zeros((len(heights), 1, 7))
@@ -97,6 +114,10 @@ def test_closeness_is_the_distance_of_the_nearest_module():
     tip = population.model(0).forward_kinematics(q[0])[-1, :3, 3]
     found = closeness(rollout, population, target=tuple(tip + np.array([0.03, 0, 0.04])))
     assert found[0] == pytest.approx(-0.05)
+    q[0, :3] = 0.3, 0.0, 0.3 - 0.02  # the place that the guide names is the default
+    assert closeness(rollout._replace(q=q), population)[0] == pytest.approx(-0.02)
+    failed = rollout._replace(q=q, failed=np.array([True]))
+    assert np.isnan(closeness(failed, population)[0])
 
 
 def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
@@ -139,12 +160,42 @@ def test_winners_are_files_that_walk_and_tune_read(tmp_path):
         scenario.edited(gait={"amplitude": 0.3}).reference(scenario.model())
 
 
+def test_a_recorded_run_is_judged_by_its_ways_its_work_and_its_poses():
+    (genotype,), seen = genotypes(SMALL, 1), []
+    task = replace(
+        TASKS["walk"], duration=0.1, begin=0.5,
+        objective=lambda rollout, population: seen.append(rollout) or [1.0],
+    )  # fmt: skip
+    scenario = scenario_of(genotype, task)
+    run = replay(scenario, task)
+    assert evaluated_run(run, scenario, task).score == 1.0
+    (rollout,), half = seen, int(np.flatnonzero(np.isclose(run.t, 0.05))[0])
+    joints = run.model.joint_slice_v
+    power = np.abs(run.tau[:, joints] * run.v[:, joints]).sum(axis=1)
+    steps = np.diff(run.t) * (power[1:] + power[:-1]) / 2
+    assert rollout.work == pytest.approx([steps.sum()])
+    assert steps.sum() > 0
+    np.testing.assert_array_equal(rollout.start_pose, run.q[[half], :7])
+    np.testing.assert_array_equal(rollout.base_pose, run.q[-1:, :7])
+    np.testing.assert_array_equal(rollout.trace[:, 0], run.q[:, :7])
+    center = run.model.center_of_mass(run.q[[half, -1]])
+    np.testing.assert_allclose([rollout.start_center[0], rollout.center[0]], center)
+    assert not rollout.failed[0]
+
+
 def test_no_mujoco_is_told(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
     score, note = mujoco_score(scenario_of(genotype, task), task)
     assert np.isnan(score)
     assert "modurob[mujoco]" in note
+
+
+def test_differences_of_winners_are_relative_to_the_search():
+    winner = Winner("x", -2.0, -1.5, "", 3, 2, 3.0, 1.0, 0, ())
+    assert winner.difference == 0.25
+    assert winner._replace(score=2.0, mujoco=1.5).difference == -0.25
+    assert np.isnan(winner._replace(score=0.0).difference)
 
 
 def test_a_run_in_mujoco_without_a_valid_score_says_why():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from modurob.errors import StateError, one_line
 
@@ -26,6 +27,20 @@ class Executor(Protocol):
     ) -> list[Result]:
         """Return ``[function(item) for item in items]``; `progress` gets the fraction done."""
         ...
+
+
+class ClosedByBlock(ABC):
+    """An executor that a ``with`` block closes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what was started for the executor."""
 
 
 def looped(

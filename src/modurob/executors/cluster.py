@@ -7,18 +7,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Self
+from typing import Any
 
 from modurob.checks import positive
 from modurob.errors import StateError
-from modurob.executors.base import Item, Progress, Result, pickled, shortened
+from modurob.executors.base import ClosedByBlock, Item, Progress, Result, pickled, shortened
 
 MOST_REPORTS = 100  # of progress, each with the results of a part of the items
 ADDRESS = r"((tcp|tls|ws|wss)://)?[^\s/]+:\d+|inproc://\S+"
 ANSWER_S = 5.0  # for a scheduler to answer, and for its first worker
 
 
-class DaskExecutor:
+class DaskExecutor(ClosedByBlock):
     """Workers of a Dask cluster, reached through its scheduler.
 
     They need the same version of modurob as this process. Functions and items are pickled, as for
@@ -59,12 +59,6 @@ class DaskExecutor:
                 f"the Dask scheduler at {address} has no worker after {seconds:g} s: start one "
                 f"with `dask worker {address}`"
             ) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Leave the cluster, which goes on."""

@@ -14,11 +14,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection, resource_tracker
 from types import ModuleType
-from typing import Any, Self
+from typing import Any
 
 from modurob.checks import whole
 from modurob.errors import ModurobError, StateError, one_line
-from modurob.executors.base import Item, Progress, Result, looped, pickled, shortened
+from modurob.executors.base import ClosedByBlock, Item, Progress, Result, looped, pickled, shortened
 
 CONTEXT = multiprocessing.get_context("spawn")  # compiled kernels and threads cannot be forked
 MOST_WORKERS = 1000  # processes of one machine
@@ -26,7 +26,7 @@ SCRIPT = "__main__"
 MOST_LOSSES = 3  # ends of a worker with the same item, until the item is blamed
 
 
-class LocalExecutor:
+class LocalExecutor(ClosedByBlock):
     """Processes of this machine, started when first needed and kept until `close`.
 
     An exception of the function is raised as by a plain loop: that of the first item that has one.
@@ -46,12 +46,6 @@ class LocalExecutor:
     def __init__(self, workers: int) -> None:
         self.workers = whole("workers", workers, 1, MOST_WORKERS)
         self._pool: list[_Worker] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the processes; a later `map` starts new ones."""

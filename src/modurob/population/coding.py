@@ -283,7 +283,7 @@ class BodyCoder:
             name=first.name,
             previous=places[docking.on],
             solid=first.solid,
-            reason="DS" * docking.serial,
+            lock_reason="DS" * docking.serial,
         )
         entry = kind.port(child_port).body
         found = self._modules[key] = self._coded_module(
@@ -319,7 +319,7 @@ class BodyCoder:
                 has_rotor = part.joint.armature > 0
                 self._joints.append(JointEntry(which, axis.tobytes(), part.screw, has_rotor))
             lower = part.joint.lower
-            if part.reason or (lower is not None and lower == part.joint.upper):
+            if part.lock_reason or (lower is not None and lower == part.joint.upper):
                 held = self._pose(held_pose(part))
         body = self._bodies.setdefault((number, part.name), len(self._bodies))
         before, after = self._pose(part.before), self._pose(part.after)

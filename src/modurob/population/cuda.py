@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from modurob.compiler.emit_population import (
     KernelShape,
     memory_numbers,
     population_source,
+    shared_numbers,
 )
 from modurob.compiler.kernels import own_numbers
 from modurob.equations.contact import GROUNDED_DYNAMICS, HeightField
@@ -20,7 +21,7 @@ from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.servo import Servo
 from modurob.errors import StateError
-from modurob.population.device import DeviceTables, warp_slots
+from modurob.population.device import WARP, DeviceTables, block_slots
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
 from modurob.stepping.ground import Ground
@@ -28,9 +29,11 @@ from modurob.stepping.ground import Ground
 # threads of a block, and for how many blocks on a multiprocessor registers have to suffice: where
 # bodies are few, small blocks spread them and registers are plenty
 MANY = {"float32": (128, 3), "float64": (128, 2)}
-FEW = (32, 1)
+FEW = (WARP, 1)
 FULL = 256  # bodies on a multiprocessor that are many
-SCHEDULERS = 4  # of a multiprocessor: each runs one warp at its full speed
+SHARING = 8  # blocks on a multiprocessor that keep few bodies in its shared memory
+RESERVED = 1024  # bytes of the shared memory that each of them takes besides
+SCHEDULERS = 4  # blocks on a multiprocessor, each at its full speed, where they do not fit there
 # quick divisions and roots round in the last bit
 OPTIONS = {"float32": ("--prec-div=false", "--prec-sqrt=false", "--ftz=true"), "float64": ()}
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
@@ -49,6 +52,11 @@ class CupyLauncher:
     def processors(self) -> int:
         """Number of multiprocessors."""
         return int(self.xp.cuda.Device().attributes["MultiProcessorCount"])
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a multiprocessor."""
+        return int(self.xp.cuda.Device().attributes["MaxSharedMemoryPerMultiprocessor"])
 
     @property
     def free_bytes(self) -> int:
@@ -71,7 +79,7 @@ class CudaExecutor:
         self.tables, self.device = tables, DeviceTables(tables)
         self.launcher = launcher or CupyLauncher()
         self.xp = self.launcher.xp
-        self._parts: dict[tuple[int, int, str], _Part] = {}
+        self._parts: dict[tuple[int, int, str, Quantity], _Part] = {}
 
     # -- one state of each body --------------------------------------------------------------------
 
@@ -85,19 +93,22 @@ class CudaExecutor:
         shape = self.device.shape(dtype, with_points=False)
         given = [self._array(*each, dtype) for each in zip((q, v, x), bases, strict=True)]
         found = xp.zeros(given[1].shape, dtype=dtype)
-        for some in self._chunks(5 * given[0].nbytes // len(given[0]) + 8 * shape.links):
-            part = self._part(some, dtype)
+
+        def compute(some: slice) -> None:
+            part = self._part(some, dtype, QUANTITIES[name])
             arrays = [part.taken(*each) for each in zip(given, bases, strict=True)]
             y = xp.full(arrays[1].shape, np.nan, dtype=dtype)  # what is not written shows
             self._launch(QUANTITIES[name], shape, part, (*arrays, y))
             part.put(found, y, bases[1])
+
+        self._in_parts(compute, 5 * given[0].nbytes // len(given[0]) + 8 * shape.links)
         return found if any(map(on_gpu, (q, v, x))) else _as_numpy(found)
 
-    def _part(self, some: slice, dtype: str) -> _Part:
+    def _part(self, some: slice, dtype: str, quantity: Quantity) -> _Part:
         """Some of the bodies; the last ones asked for stay on the GPU."""
-        key = (some.start, some.stop, dtype)
+        key = (some.start, some.stop, dtype, quantity)
         if key not in self._parts:
-            self._parts = {key: _Part(self, some, dtype)}
+            self._parts = {key: _Part(self, some, dtype, quantity)}
         return self._parts[key]
 
     def _array(self, value: Any, base: int, dtype: str) -> Any:
@@ -113,27 +124,40 @@ class CudaExecutor:
         self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]
     ) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
-        threads, blocks = MANY[shape.dtype] if self.fills(len(part.slots)) else FEW
-        options = (f"-DTHREADS={threads}", f"-DBLOCKS={blocks}", *OPTIONS[shape.dtype])
+        threads, blocks = FEW if part.shared_bytes else MANY[shape.dtype]
+        options = (
+            f"-DTHREADS={threads}", f"-DBLOCKS={blocks}", f"-DSHARED={int(part.shared_bytes > 0)}",
+            *OPTIONS[shape.dtype],
+        )  # fmt: skip
         kernel = self.launcher.kernel(source, KERNEL, options)
-        args = (np.int32(bodies), part.count, part.words, part.rows, *args)
-        kernel((-(-bodies // threads),), (threads,), args)
+        args = (np.int32(bodies), part.count, part.words, part.rows, part.places, *args)
+        kernel((-(-bodies // threads),), (threads,), args, shared_mem=part.shared_bytes)
 
     def fills(self, bodies: int) -> bool:
         """True if so many bodies keep all of the GPU busy."""
         return bodies >= FULL * self.launcher.processors
 
-    def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
-        """Bodies that fit into the memory together."""
-        bodies = len(self.tables.count)
+    def _in_parts(self, compute: Callable[[slice], None], bytes_per_body: int) -> None:
+        """Compute all bodies, as many at a time as fit into the memory.
+
+        Others may take memory in the meantime: a part that does not fit after all is halved.
+        """
+        bodies, first = len(self.tables.count), 0
         fit = int(USED_SHARE * self.launcher.free_bytes / bytes_per_body)
-        if fit < 1:
+        while first < bodies and fit:
+            stop = min(first + fit, bodies)
+            try:
+                compute(slice(first, stop))
+            except MemoryError:
+                self._parts.clear()
+                fit = (stop - first) // 2
+            else:
+                first = stop
+        if first < bodies:
             raise StateError(
                 f"one body takes {bytes_per_body / 1e6:.3g} MB of GPU memory and "
                 f"{self.launcher.free_bytes / 1e6:.3g} MB are free: free some, or give target='cpu'"
             )
-        for first in range(0, bodies, fit):
-            yield slice(first, min(first + fit, bodies))
 
     # -- steps in time -----------------------------------------------------------------------------
 
@@ -144,8 +168,10 @@ class CudaExecutor:
         kind = "level" if task.ground is None else task.ground.kind
         quantity = GROUNDED_DYNAMICS[kind, rolls]
         shape = self.device.shape(task.dtype, with_points=task.ground is not None)
-        for some in self._chunks(self._rollout_bytes(quantity, shape)):
-            _PartRollout(self, some, task, quantity, shape).run(found)
+        self._in_parts(
+            lambda some: _PartRollout(self, some, task, quantity, shape).run(found),
+            self._rollout_bytes(quantity, shape),
+        )
         return found
 
     def _rollout_bytes(self, quantity: Quantity, shape: KernelShape) -> int:
@@ -163,19 +189,30 @@ class _Part:
     Attributes:
         slots: Threads that have a body; the others have no links.
         order, joint, words, count: As in `DeviceTables`, for each thread.
+        shared_bytes: Of a block; 0 where the numbers of a body lie in the memory of its thread.
+        places: In the shared memory, for each thread.
     """
 
-    def __init__(self, executor: CudaExecutor, some: slice, dtype: str) -> None:
+    def __init__(self, executor: CudaExecutor, some: slice, dtype: str, quantity: Quantity) -> None:
         device, xp = executor.device, executor.xp
         self.xp, self.dtype, self.tables = xp, dtype, executor.tables
         count = device.count[some]
-        slots = np.arange(len(count))
+        slots, starts, self.shared_bytes = np.arange(len(count)), 0 * count, 0
         if not executor.fills(len(count)):
-            slots = warp_slots(count, SCHEDULERS * executor.launcher.processors)
+            launcher, item = executor.launcher, np.dtype(dtype).itemsize
+            size = shared_numbers(quantity, self.tables.free_base, count, device.forks[some])
+            blocks = SHARING * launcher.processors
+            room = (launcher.shared_bytes // SHARING - RESERVED) // item
+            slots, starts = block_slots(size, blocks, room)
+            self.shared_bytes = item * int((starts + size).max())
+            if slots[-1] >= WARP * blocks or size.max() > room:  # not all at the same time
+                blocks = SCHEDULERS * launcher.processors
+                slots, self.shared_bytes = block_slots(size, blocks, int(size.sum()))[0], 0
         place = np.zeros(slots[-1] + 1, dtype=np.int64)  # threads without a body have any
         place[slots] = np.arange(len(count))
-        links = np.zeros(len(place), dtype=np.int32)
-        links[slots] = count
+        links, places = np.zeros((2, len(place)), dtype=np.int32)
+        links[slots], places[slots] = count, starts
+        self.places = xp.asarray(places)
         self.slots, self.count = xp.asarray(slots), xp.asarray(links)
         self.order = xp.asarray(device.order[some][place])
         self.joint = xp.asarray(device.joint[some][place])
@@ -210,7 +247,7 @@ class _PartRollout(_Part):
         self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity,
         shape: KernelShape,
     ) -> None:  # fmt: skip
-        super().__init__(executor, some, task.dtype)
+        super().__init__(executor, some, task.dtype, quantity)
         xp, tables = self.xp, self.tables
         self.executor, self.task, self.quantity, self.shape = executor, task, quantity, shape
         bodies = len(self.order)

@@ -20,7 +20,6 @@ from modurob.compiler.kernels import PATTERNS
 from modurob.population.tables import BodyTables
 
 WARP = 32  # threads that take their steps together
-ROOTS = [float(lanes) ** 0.5 for lanes in (1, 2, 4, 8, 16, 32)]
 
 
 class DepthFirst(NamedTuple):
@@ -92,32 +91,30 @@ def link_words(ordered: DepthFirst, row: np.ndarray, slides: np.ndarray) -> np.n
     return words
 
 
-def warp_slots(count: np.ndarray, warps: int) -> np.ndarray:
-    """(bodies,) thread of each body, for bodies in the order of their links, the most first.
+def block_slots(size: np.ndarray, blocks: int, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Thread of each body, and the place of its numbers in the shared memory of its block.
 
-    Threads of a warp wait for each other: with more bodies all take longer, about by the root of
-    their number. Where there are warps to spare they have fewer, those of large bodies the fewest,
-    so that all end at about the same time.
+    A block is one warp, whose threads wait for each other. Where there are blocks to spare they
+    have fewer bodies, those of large ones the fewest: about as many numbers in each.
 
     Args:
-        count: (bodies,) links.
-        warps: That the GPU runs at its full speed.
+        size: (bodies,) numbers of each body, about the most first.
+        blocks: That the GPU runs at the same time.
+        room: Numbers that fit into a block.
     """
-    lanes = np.full(len(count), WARP)
-    for longest in sorted({k * root for k in set(count.tolist()) for root in ROOTS}):
-        fitting = 2 ** np.floor(2 * np.log2(longest / count) + 1e-9)
-        fewer = np.clip(fitting, 1, WARP).astype(int)
-        sizes, bodies = np.unique(fewer, return_counts=True)
-        if (-(-bodies // sizes)).sum() <= warps:
-            lanes = fewer
-            break
-    slots, first = np.empty(len(count), dtype=np.int64), 0
-    for size in np.unique(lanes).tolist():
-        some = np.flatnonzero(lanes == size)
-        warp, lane = np.divmod(np.arange(len(some)), size)
-        slots[some] = WARP * (first + warp) + lane
-        first += int(warp[-1]) + 1
-    return slots
+    fill = max(float(size.max()), size.sum() / blocks)
+    while True:
+        fill = min(fill, room)
+        slots, places = np.empty(len(size), dtype=np.int64), np.empty(len(size), dtype=np.int32)
+        block, lane, used = 0, 0, 0
+        for k, own in enumerate(size.tolist()):
+            if lane == WARP or used + own > fill:
+                block, lane, used = block + 1, 0, 0
+            slots[k], places[k] = WARP * block + lane, used
+            lane, used = lane + 1, used + own
+        if block < blocks or fill == room:
+            return slots, places
+        fill *= 1.05
 
 
 class DeviceTables:
@@ -128,6 +125,7 @@ class DeviceTables:
         joint: (bodies, most joints) joint of the tables at each place, for the bodies in `order`.
         words: (most links, bodies) words of the links.
         count: (bodies,) links.
+        forks: (bodies,) most forks on a way from the base to a tip.
     """
 
     def __init__(self, tables: BodyTables) -> None:
@@ -140,7 +138,7 @@ class DeviceTables:
         self.words = np.ascontiguousarray(words[self.order].T)
         self.count = tables.count[self.order].astype(np.int32)
         self.joint = ordered.link[self.order, 1:] - 1
-        self._forks = int((ordered.forks + ordered.is_fork).max(initial=0))
+        self.forks = (ordered.forks + ordered.is_fork).max(axis=1)[self.order]
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -157,7 +155,7 @@ class DeviceTables:
             tables.free_base,
             dtype,
             links=tables.row.shape[1],
-            forks=self._forks,
+            forks=int(self.forks.max(initial=0)),
             masks=int(masks.sum(axis=1).max(initial=0)) if with_points else 0,
             prismatic=bool((tables.kind >= PATTERNS).any()),
             rotor=bool(rows["armature"].any()),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import inside, positive, real_array
 from modurob.equations.contact import UPRIGHT, GroundLaw
-from modurob.equations.links import SLIP
+from modurob.equations.links import friction_slope
 from modurob.errors import StateError
 from modurob.friction import EXPLICIT
 from modurob.population import poses
@@ -212,7 +212,8 @@ def _start(tables: BodyTables, start: Any, ground: Ground | None) -> tuple[np.nd
             if (np.abs(norm - 1) > 1e-3).any():
                 k = int(np.abs(norm - 1).argmax())
                 raise StateError(
-                    f"start q[{k}, 3:7] is a unit quaternion (x, y, z, w), its norm is {norm[k]:g}"
+                    f"start q[{k}, 3:7] is a unit quaternion (x, y, z, w); "
+                    f"its norm must be 1, got {norm[k]:g}"
                 )
             q[:, 3:7] /= norm[:, None]
     else:
@@ -281,7 +282,8 @@ class BodyRates(NamedTuple):
     Attributes:
         inertia: (bodies, most joints) that joints feel; 0 behind the last one. [kg m^2, kg]
         ground: (bodies,) fastest oscillation on a ground of 1 N/m. [rad/s]
-        decay: (bodies,) fastest decay by friction and kd. [1/s]
+        decay: (bodies,) fastest decay by friction and kd; infinite where a joint moves no mass.
+            [1/s]
         swing: (bodies,) fastest oscillation by springs and kp. [rad/s]
     """
 
@@ -309,23 +311,19 @@ def _rates(
             part = tables.part(some, links)
             J = poses.jacobians(part, q[some, : base + links if base else links - 1])
             M = poses.mass_matrices(part, J)
-            try:
-                inverse = np.linalg.inv(M)[:, base:, base:]
-                if has_ground:
-                    K = poses.ground_matrices(part, J)
-                    found.ground[some] = poses.fastest_rates(M, K)
-            except np.linalg.LinAlgError:
-                raise StateError(
-                    f"a joint of body {some[0]} or another with {links - 1} joints moves no mass: "
-                    "give its modules mass"
-                ) from None
+            massless = _massless(M)
+            M[massless] = np.eye(M.shape[1])
+            inverse = np.linalg.inv(M)[:, base:, base:]
+            if has_ground:
+                K = poses.ground_matrices(part, J)
+                found.ground[some] = poses.fastest_rates(M, K)
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
             own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
             given = (x if x is None else x[some, : links - 1] for x in (kp, kd))
             law = _gains(inertia, *given, rate=servo_rate)
-            slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
-            found.decay[some] = _largest(inverse, slope)
+            slope = friction_slope(own["viscous"], own["coulomb"], 0.0) + law[1]
+            found.decay[some] = np.where(massless, np.inf, _largest(inverse, slope))
             found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
     return found
 
@@ -345,12 +343,34 @@ class StepLimit(NamedTuple):
         """Raise an error that names the fastest body that passes it, and the step that works."""
         wrong = self.passed(step)
         if wrong.any():
+            _check_mass(self.rate)
             k = int(self.rate.argmax())
             longest = rounded_down(self.most / self.rate[k])
             raise StateError(
                 f"dt = {step:g} s is too long for body {k} ({np.count_nonzero(wrong)} bodies in "
                 f"all): {self.cause} and its mass need dt = {longest} s or less"
             )
+
+
+def _massless(M: np.ndarray) -> np.ndarray:
+    """(bodies,) True where a mass matrix is singular: a joint moves no mass."""
+    found = np.zeros(len(M), dtype=bool)
+    try:
+        np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        for k, each in enumerate(M):
+            try:
+                np.linalg.cholesky(each)
+            except np.linalg.LinAlgError:
+                found[k] = True
+    return found
+
+
+def _check_mass(decay: np.ndarray) -> None:
+    """Refuse a body with a joint that moves no mass."""
+    if np.isinf(decay).any():
+        k = int(np.isinf(decay).argmax())
+        raise StateError(f"a joint of body {k} moves no mass: give its modules mass")
 
 
 def _gains(
@@ -406,6 +426,7 @@ def largest_step(
     shape = len(tables.count), tables.row.shape[1] - 1
     kp, kd = (_per_joint(name, x, *shape) for name, x in (("kp", kp), ("kd", kd)))
     rates = _rates(tables, q, kp, kd, servo_rate, False)
+    _check_mass(rates.decay)
     return EXPLICIT / max(float(rates.decay.max()), float(rates.swing.max()), TINY)
 
 

@@ -116,7 +116,7 @@ def judged(
     scores = _numbers("objective", task.objective, rollout, population).astype(float)
     columns = [_numbers("measure", function, rollout, population) for function in measures]
     valid = {
-        name: _numbers(f"constraint {name}", function, rollout, population).astype(bool)
+        name: np.nan_to_num(_numbers(f"constraint {name}", function, rollout, population)) != 0
         for name, function in task.constraints.items()
     }
     found = []
@@ -135,7 +135,11 @@ def _numbers(
     name: str, function: Objective, rollout: Rollout, population: Population
 ) -> np.ndarray:
     """(bodies,) numbers of a function of a rollout, or an error that says what came."""
-    found, bodies = np.asarray(function(rollout, population)), len(population)
+    given, bodies = function(rollout, population), len(population)
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        found = np.asarray(None)
     if found.shape != (bodies,) or found.dtype.kind not in "biuf":
         raise StateError(
             f"{name}: a function of a rollout of {bodies} bodies returns ({bodies},) numbers, got "

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field, FiniteFloat
 
 from modurob.checks import whole
-from modurob.errors import FileError, StateError
+from modurob.errors import FileError, ModurobError, StateError
 from modurob.executors import Executor
 from modurob.modules.files import checked_target, read_document, write_document
 from modurob.scenario.settings import FrozenRecord
@@ -196,7 +196,10 @@ def evolve(
     record = EvolutionRecord(settings=_settings(chosen, search, space, population, seed, target))
     if checkpoint is not None and os.path.exists(checked_target(checkpoint)):
         record = _continued(record, checkpoint)
-    search.members = record.individuals()
+    try:
+        search.members = record.individuals()
+    except ModurobError as error:
+        raise FileError(f"{checkpoint}: {error}") from None
     for generation in range(len(record.history), generations):
         function = partial(
             _brood, search=search, task=chosen, target=target, seed=seed, generation=generation

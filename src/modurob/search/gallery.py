@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.checks import whole
 from modurob.drawing import charts, picture
 from modurob.modules.files import finite, write_document, write_file
 from modurob.scenario.gait_files import GaitRecord
@@ -83,7 +84,7 @@ def write_gallery(
         progress: Called with the share done.
     """
     home, found = Path(folder), []
-    chosen = _different(result.best, bodies)
+    chosen = _different(result.best, whole("bodies", bodies, 0))
     for k, individual in enumerate(chosen):
         found.append(_write_winner(result, individual, f"winner-{k + 1}", home, films))
         if progress is not None:
@@ -226,8 +227,12 @@ def _card(winner: Winner, result: SearchResult) -> str:
         f"<figcaption>{caption}</figcaption></figure>"
         for file, caption in views
     )
-    commands = f"modurob run {scenario}", f"modurob walk {organism} --hinges {hinges} --gait {gait}"
-    code = "".join(f"<p><code>{escape(command)}</code></p>" for command in commands)
+    commands = {
+        "The same run": f"modurob run {scenario}",
+        "Its gait with the servos of walk": f"modurob walk {organism} --hinges {hinges} "
+        f"--gait {gait}",
+    }
+    code = "".join(f"<p>{use}: <code>{escape(x)}</code></p>" for use, x in commands.items())
     head = f'<h2>{winner.name}</h2><div class="views">{shown}</div>'
     return f'<div class="card">{head}{_table(facts)}{code}</div>'
 

@@ -21,7 +21,7 @@ SURVIVING = 0.2  # of a population: parents of the next generation
 SAME_BODY = 0.1  # of the parents, at most
 LEAST_PARENTS, MOST_PARENTS = 2, 1000
 ROUNDS = 200  # of trying to complete a generation
-MISSING = "map-elites needs the package ribs, which is not here: pip install 'modurob[evolve]'"
+MISSING = "map-elites needs the package ribs, which is not installed: pip install 'modurob[evolve]'"
 
 
 class Individual(NamedTuple):

@@ -117,9 +117,13 @@ class SearchTask:
             "torque": self.torque,
             "start": self.start,
             "clear": self.clear,
+            "every": self.every,
             "friction": self.ground.friction,
             "slope": list(self.ground.slope),
             "heights": heights.tolist(),
+            "cell": None if self.ground.is_plane else self.ground.cell,
+            "stiffness": self.ground.stiffness,
+            "damping": self.ground.damping,
         }
 
 

@@ -47,8 +47,8 @@ def random_body(space: BodySpace, draws: Draws) -> list[Gene]:
         if len(body.genes) >= least and space.moves(body.genes):
             return body.genes
     raise DockingError(
-        f"no body of {least} modules or more that can move was found in {TRIES} tries: allow fewer "
-        "modules, or other kinds"
+        f"no body of {least} modules or more that can move was found in {TRIES} tries: allow other "
+        "numbers of modules, or other kinds"
     )
 
 
