@@ -2,7 +2,8 @@
 
 ``python tools/studio_kill.py --kills 20`` starts a process that edits a project 50 times and
 computes 10 runs, and reports what the bar would show as saved. It is killed at a random time; then
-the project on disk must hold at least that, and every run of it must be readable.
+the project on disk must hold at least that, and every run of it must be readable. With
+``--browser`` a browser edits and runs, and what counts is what its page has shown as saved.
 """
 
 from __future__ import annotations
@@ -16,13 +17,32 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from modurob import Trajectory
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks import browser as browsers
+from modurob import Trajectory, examples
+from modurob.studio import project as projects
 from modurob.studio.folder import Folder
+from modurob.studio.project import NEW_SETTINGS, History, Project, SavedBody
 from modurob.studio.studio import Studio
 
 EDITS, RUN_EACH = 50, 5
 NAME = "crab"
+QUICK = {"duration": 0.02, "motion": "none", "controller": "none"}  # settings of the runs
+LONG_MS = 120_000  # that anything in the browser may take
+# Runs that are listed, by the panels of Move and See.
+RUNS = (
+    "new Set([...document.querySelectorAll('.chip[data-testid^=run-]')]"
+    ".map((chip) => chip.dataset.testid)).size"
+)
+# In every frame: the most modules and runs that the page has shown as saved.
+WATCH = f"""() => {{ window.shown = [0, 0]; const look = () => {{
+  const count = window.modurob.stage.bodies.cast?.modules.length ?? 0, runs = {RUNS};
+  if (document.querySelector('[data-testid=saved]').innerText === 'Saved')
+    window.shown = [Math.max(window.shown[0], count), Math.max(window.shown[1], runs)];
+  requestAnimationFrame(look); }}; look(); }}"""
+MODULES = "window.modurob?.stage?.bodies.cast?.modules.length"
 
 
 async def work(folder: Path) -> None:
@@ -32,7 +52,7 @@ async def work(folder: Path) -> None:
     if session.organism is None:
         session.dock("scout")
         session.dock("scout", "m0", 3)  # a joint to move
-    session.edit_settings(duration=0.02, motion="none", controller="none")
+    session.edit_settings(**QUICK)
     for number in range(1, EDITS + 1):
         session.edit_settings(seed=number)
         last = session.body().modules[-1]
@@ -58,11 +78,7 @@ def trial(seed: int) -> str:
             lines += process.stdout.read().splitlines()
         whole = [line for line in lines if line.rstrip().endswith("]")]
         number, modules, runs = json.loads(whole[-1])
-        folder = Folder(Path(home))
-        found = folder.read(NAME)
-        for run in found.runs:
-            Trajectory.load(folder.runs(NAME) / f"{run.number}.npz")
-            json.loads((folder.runs(NAME) / f"{run.number}.json").read_text())
+        found = read(Folder(Path(home)))
         same = found.settings.seed == number and found.organism is not None
         if found.settings.seed < number or len(found.runs) < runs:
             return f"edit {number}, {runs} runs were saved; {found.settings.seed} found"
@@ -72,16 +88,71 @@ def trial(seed: int) -> str:
     return ""
 
 
+def read(folder: Folder) -> Project:
+    """The project on the disk, when all of its runs can be read."""
+    found = folder.read(NAME)
+    for run in found.runs:
+        Trajectory.load(folder.runs(NAME) / f"{run.number}.npz")
+        json.loads((folder.runs(NAME) / f"{run.number}.json").read_text())
+    return found
+
+
+def browser_trial(browser: Any, seed: int) -> str:
+    """One studio, killed while a browser edits and runs; returns what was lost."""
+    chance = random.Random(seed)
+    begun = Project(History(SavedBody(examples.snake(2))), settings=NEW_SETTINGS.edited(**QUICK))
+    with tempfile.TemporaryDirectory() as home:
+        folder = Folder(Path(home))
+        folder.write(NAME, projects.to_bytes(begun))
+        server = browsers.started(folder.path)
+        page = browser.new_page()
+        page.set_default_timeout(LONG_MS)
+        try:
+            page.goto(f"{server.url}/project/{NAME}")
+            page.wait_for_function(f"{MODULES} === 2")
+            page.evaluate(WATCH)
+            page.keyboard.press("Alt+1")
+            page.get_by_test_id("view-tree").click()
+            page.get_by_test_id("row-m1").click()
+            for number in range(1, chance.randint(2, EDITS)):
+                page.keyboard.press("Control+d")  # one module more
+                page.wait_for_function(f"{MODULES} === {number + 2}")
+                if number % RUN_EACH == 0:
+                    page.keyboard.press("Alt+3")
+                    page.get_by_test_id("run").click()
+                    page.wait_for_function(f"{RUNS} === {number // RUN_EACH}")
+                    page.keyboard.press("Alt+1")
+            page.keyboard.press("Control+d")
+            page.wait_for_timeout(chance.uniform(0.0, 400.0))
+        finally:
+            server.process.kill()
+            server.process.wait()
+        modules, runs = page.evaluate("window.shown")
+        page.close()
+        found = read(folder)
+        there = len(found.organism or ()), len(found.runs)
+        if there[0] < modules or there[1] < runs:
+            return f"{modules} modules and {runs} runs were shown as saved; {there} found"
+        print(f"the page showed {modules} modules and {runs} runs as saved: {there} on disk")
+    return ""
+
+
 def main() -> int:
     """Run the trials; 1 if something was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--browser", action="store_true", help="edit and run in a browser")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
         asyncio.run(work(Path(given.work)))
         return 0
-    lost = [found for seed in range(given.kills) if (found := trial(seed))]
+    if given.browser:
+        with browsers.browsing() as browser:
+            found = [browser_trial(browser, seed) for seed in range(given.kills)]
+    else:
+        found = [trial(seed) for seed in range(given.kills)]
+    lost = [*filter(None, found)]
     print("\n".join(lost) or f"nothing was lost in {given.kills} kills")
     return 1 if lost else 0
 

@@ -13,8 +13,11 @@ from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
 
 SIZE = {"width": 1280, "height": 720}
-LONG = 45_000  # [ms] that anything may take: the machine may be busy with other tests
+LONG = 90_000  # [ms] that anything may take: the machine may be busy with other tests
 LOOK = 50  # [ms] between two looks at something outside of the page
+# Half the pixels of the 3D view and the plots each way, drawn without a graphics card: layout and
+# places stay. Few frames too: the eye does not fly (`reduced_motion`).
+COARSE = 'Object.defineProperty(window, "devicePixelRatio", { get: () => 0.5 });'
 # Counts websocket messages inside the page: Playwright's own mirror would stall it.
 COUNT = """
 window.traffic = 0;
@@ -66,8 +69,8 @@ def server(needs_browser, tmp_path_factory):
 def chromium(needs_browser):
     """One profile for all tabs: what was loaded once is loaded from its cache."""
     with browsers.browsing() as browser:
-        context = browser.new_context(viewport=SIZE, accept_downloads=True)
-        context.add_init_script(COUNT)
+        context = browser.new_context(viewport=SIZE, accept_downloads=True, reduced_motion="reduce")
+        context.add_init_script(COUNT + COARSE)
         context.set_default_timeout(LONG)
         yield context
 
@@ -140,7 +143,8 @@ class Tab:
         return Folder(self.server.folder).read(self.name)
 
     def wait(self, condition):
-        self.page.wait_for_function(condition)
+        """Look now and then, not in every frame: frames that nothing else needs cost time."""
+        self.page.wait_for_function(condition, polling=LOOK)
 
     def until(self, check):
         """Until something outside of the page is true."""
@@ -170,6 +174,10 @@ class Tab:
             f"""(window.modurob?.stage?.bodies.cast?.modules.length ?? 0) === {count} &&
             window.modurob.plan?.plan.cells.length + window.modurob.plan?.plan.hidden === {count}"""
         )
+
+    def rest(self):
+        """Until the eye rests, and the stage is drawn as it is."""
+        self.wait("!window.modurob.stage.eye.flight && !window.modurob.stage.stale")
 
     def problem(self):
         """The text of the notification below."""

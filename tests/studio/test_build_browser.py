@@ -79,6 +79,26 @@ def test_the_crab_by_clicks_has_the_right_matrix_and_twenty_steps_go_back_and_fo
     assert tab.project().organism == last
 
 
+def test_r_turns_the_new_piece_over_a_free_cell_and_else_the_chosen_module(tab):
+    tab.blank()
+    tab.click("kind-scout")
+    tab.cell(0, 0)
+    tab.modules(1)
+    tab.cell(0, 1)
+    tab.modules(2)
+    tab.page.mouse.move(*tab.at(0, 2))
+    tab.wait("window.modurob.plan.ghost")
+    side = "window.modurob.plan.ghost?.site.child_port"
+    before = tab.page.evaluate(side)
+    tab.page.keyboard.press("r")
+    tab.wait(f"{side} && {side} !== {before!r}")  # it is shown again, with another side
+    last_step(tab, "undo", "Undo: dock m1")  # the body is as it was
+    tab.page.mouse.move(*tab.at(0, 1))
+    tab.wait("!window.modurob.plan.ghost")
+    tab.page.keyboard.press("r")
+    last_step(tab, "undo", "Undo: turn m1")
+
+
 def test_docks_that_cannot_be_are_explained_where_they_were_wanted(tab):
     tab.show("crab", examples.crab())
     bubble = tab.page.locator(".plan .bubble")
@@ -134,11 +154,8 @@ return [r.x + (best.at.x + 1) * r.width / 2, r.y + (1 - best.at.y) * r.height / 
 
 
 def nearest_port(tab):
-    before, place = None, tab.page.evaluate(NEAREST_PORT)
-    while place != before:
-        tab.page.wait_for_timeout(100)
-        before, place = place, tab.page.evaluate(NEAREST_PORT)
-    return place
+    tab.rest()
+    return tab.page.evaluate(NEAREST_PORT)
 
 
 def test_free_ports_of_the_3d_view_dock_modules_that_know_no_grid(tab):
@@ -177,7 +194,7 @@ def refused(tab):
     return tab.page.request.get(f"{tab.server.url}/api/health").status == 401
 
 
-def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_path):
+def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_path, capfd):
     """Two servers of their own: a file on the command line, and the same folder again."""
     file = tmp_path / "snake.json"
     examples.snake(3).save(file)
@@ -218,7 +235,11 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.click("undo")  # the duration
         tab.click("undo")
         tab.modules(3)
+        tab.page.request.get(f"{second.url}/api/health?token=open+barley")
         tab.page.goto("about:blank")  # before the server ends
+    written = "".join(capfd.readouterr())
+    assert "sesame" not in written  # no token is in the logs
+    assert "barley" not in written
 
 
 def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):

@@ -60,9 +60,9 @@ def test_turning_the_base_or_what_docks_in_one_way_only_says_so():
 def test_a_turn_that_the_ports_do_not_allow_becomes_the_first_they_do():
     allowed = SUPERBOT.port(1).turns
     assert len(allowed) > 1
-    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, allowed[-1]) == allowed[-1]
-    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, None) == allowed[0]
-    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, 45) == allowed[0]
+    assert edits.usual_way(SUPERBOT, 1, SUPERBOT, 2, allowed[-1])[1] == allowed[-1]
+    assert edits.usual_way(SUPERBOT, 1, SUPERBOT, 2, None)[1] == allowed[0]
+    assert edits.usual_way(SUPERBOT, 1, SUPERBOT, 2, 45)[1] == allowed[0]
 
 
 def test_ports_beyond_the_first_hundreds_are_offered_without_a_look(monkeypatch):
@@ -113,3 +113,20 @@ def test_every_port_that_takes_a_carried_module_is_offered_with_the_way_of_the_n
     assert step.child_port != held.child_port
     with pytest.raises(DockingError, match="'m0' is the base"):
         [*edits.moves(crab, "m0")]
+
+
+def test_a_module_is_shifted_to_the_next_port_where_it_can_dock_and_back():
+    crab, seen = examples.crab(), []
+    body = crab
+    for _ in range(100):  # through all ports, until it is where it was
+        body = edits.shifted(body, "m3", 1)
+        seen.append((body.parent("m3"), body.docking("m3").port))
+        if seen[-1] == (crab.parent("m3"), crab.docking("m3").port):
+            break
+    free = {(s.module, s.port) for s in edits.moves(crab, "m3") if not s.why}
+    assert len(seen) == len(free)
+    assert set(seen) == free
+    back = edits.shifted(edits.shifted(crab, "m3", 1), "m3", -1)
+    assert (back.parent("m3"), back.docking("m3").port) == seen[-1]
+    with pytest.raises(DockingError, match="'m0' is the base"):
+        edits.shifted(crab, "m0", 1)

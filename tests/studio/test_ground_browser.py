@@ -16,6 +16,7 @@ def test_joints_are_locked_by_their_sliders_and_formulas_are_overlaid_with_numbe
     tab.find("lock-m1.hinge").focus()
     tab.page.keyboard.press("Enter")
     tab.find("unlock-m1.hinge").wait_for()
+    tab.until(lambda: "m1.hinge" in tab.project().settings.locked)  # it is on the disk
     assert tab.project().settings.locked["m1.hinge"] == pytest.approx(0.5, abs=0.02)
     assert not tab.page.locator("#joint-m1\\.hinge").count()
     tab.click("unlock-m1.hinge")
@@ -45,7 +46,7 @@ def test_a_walk_is_one_click_with_forces_support_and_loads(tab):
     tab.until(lambda: tab.project().settings.slope[0] > 0)
     tab.click("walk")
     tab.wait("window.modurob.run && !document.querySelector('[data-testid=run]').disabled")
-    assert "below the ground" in tab.text("run-state")
+    assert "Placed on the ground: raised by" in tab.text("run-state")
     tab.find("scrub").fill("900")
     tab.wait(f"{ARROWS}.visible && {ARROWS}.count > 0")
     assert tab.page.evaluate("window.modurob.stage.scenery.grid.quaternion.y") < 0  # it rises

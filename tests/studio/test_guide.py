@@ -22,7 +22,7 @@ def obey(session, now):
     if now.click is not None:
         wish = now.click
         session.dock(wish["kind"], wish["module"], wish["port"], wish["child_port"])
-    elif now.cell is not None and "occupies the cell" in now.text:
+    elif now.cell is not None and now.text.startswith("Right-click"):
         session.remove(now.text.split("'")[1])
     else:
         assert "Ctrl+Z" in now.text
@@ -33,6 +33,7 @@ def test_the_guide_leads_to_the_crab_in_six_clicks(session):
     for k, cell in enumerate(CLICKS):
         now = advice(session.organism)
         assert (now.done, now.cell) == (k, cell)
+        assert now.text.startswith("Click the marked cell: ")
         obey(session, now)
     assert advice(session.organism).done == COUNT == len(CLICKS)
     assert session.organism == examples.crab()
@@ -75,7 +76,7 @@ def test_what_stands_in_the_way_is_named(session):
     session.dock("scout", "m0", 2)
     session.dock("scout", "m2", 3)  # in the cell of the first leg
     now = advice(session.organism)
-    assert now.text == "'m3' occupies the cell: remove it by a right-click."
+    assert now.text == "Right-click 'm3' to remove it: it occupies the marked cell."
     assert now.cell == (1, 1)
 
 

@@ -10,6 +10,9 @@ from modurob.studio.keyframes import KeyFrame
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
 
+RADIUS_M = 0.05  # of a circle that is drawn
+OFF_PATH_M = 2e-3  # between two of the places at which joints are computed: a spline of the joints
+
 
 @pytest.fixture
 def session(tmp_path):
@@ -61,3 +64,26 @@ def test_a_joint_that_a_keyframe_does_not_name_is_at_zero_there():
     points = keyframes.with_frame(points, KeyFrame(0.0, {"a": 0.1, "b": 0.2}))
     assert points == {"time": (0.0, 1.0), "a": (0.1, 0.5), "b": (0.2, 0.0)}
     assert keyframes.frames(points)[1] == KeyFrame(1.0, {"a": 0.5, "b": 0.0})
+
+
+def test_a_body_follows_the_path_that_was_drawn_for_it(tmp_path):
+    session = Session(Folder(tmp_path), "arm", Project(History(SavedBody(examples.arm("bababab")))))
+    session.edit_settings(hinges="physical", motion="wave", duration=2.0)
+    session.set_pose(**dict.fromkeys(session.model().joint_names, 0.5))
+    model, tip = session.model(), "m6.distal"
+    start = model.forward_kinematics(session.configuration(model))[model.body_index(tip), :3, 3]
+    angle = np.linspace(0.0, 2 * np.pi, 200)[:, None]
+    path = start + RADIUS_M * np.hstack([np.cos(angle) - 1, np.sin(angle), 0 * angle])
+    assert session.draw_path(tip, [0.0, 0.0, 0.0], path.tolist()) < 1e-9
+    assert session.settings.motion == "spline"
+
+    times = np.linspace(0.0, 2.0, 101)
+    reference = session.scenario().reference(model)
+    T_wb = model.forward_kinematics(np.array([reference(t).q for t in times]))
+    way = T_wb[:, model.body_index(tip), :3, 3]
+    off = np.linalg.norm(way[:, None] - path, axis=-1)
+    assert off.min(axis=1).max() < OFF_PATH_M  # nowhere else
+    assert off.min(axis=0).max() < OFF_PATH_M + RADIUS_M * np.pi / 50  # and nothing is left out
+    with pytest.raises(StateError, match="too short"):
+        session.draw_path(tip, [0.0, 0.0, 0.0], [start.tolist()] * 3)
+    session.saver.flush()

@@ -8,6 +8,7 @@ from modurob import examples
 
 GOAL = 0.5  # [rad]
 NEAR = 0.05  # [rad] a slider has steps, and the loop of a busy machine is late
+SENT_MS = 50  # a slider sends its value after 40 ms: earlier than what is clicked after this
 STATE = "document.querySelector('[data-testid=live-m1]')?.innerText"
 MEASURED = "parseFloat(document.querySelector('.goals .measured').innerText) * Math.PI / 180"
 
@@ -24,9 +25,11 @@ def test_a_live_robot_is_found_moved_killed_restarted_and_kept_as_a_run(tab):
 
     tab.click("live-record")
     slider = tab.page.locator("#goal-m0\\.hinge")
-    slider.evaluate(f"(s) => {{ s.value = {GOAL}; s.dispatchEvent(new Event('input')); }}")
+    slider.evaluate(
+        f"""(s) => {{ s.value = {GOAL}; s.dispatchEvent(new Event('input'));
+        return new Promise((done) => setTimeout(done, {SENT_MS})); }}"""
+    )
     tab.fill("live-seconds", 0.5)
-    tab.page.wait_for_timeout(200)  # until the server has the goal
     tab.click("live-go")
     tab.wait(f"Math.abs({MEASURED} - {GOAL}) < {NEAR}")
     # the second cube turns about the hinge of the first, in its middle

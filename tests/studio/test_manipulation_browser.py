@@ -24,16 +24,34 @@ return [drag.point.clone().applyMatrix4(S.bodies.frames[drag.body]), drag.target
 ON_RING = """(angle) => { const [ring] = window.modurob.stage.hands.rings.children;
 const p = ring.position.clone().set(Math.cos(angle), Math.sin(angle), 0);
 return ring.localToWorld(p).toArray(); }"""
+# What a press at a place of the screen grips when the rings are there but not drawn yet.
+GRIPPED = """([clientX, clientY]) => { const { hands, aimed } = window.modurob.stage;
+const event = { button: 0, clientX, clientY };
+hands.show_rings();
+hands.press(event, aimed(event));
+const kind = hands.drag?.kind;
+hands.drag = null;
+return kind; }"""
+# What is sent of three poses of a drag when the first answer comes after the third.
+LATE = """(() => { const { hands } = window.modurob.stage, sent = [];
+const mine = Object.assign(Object.create(hands), { asked: 0, emit: (event, x) => sent.push(x) });
+mine.send("pose", 1);
+mine.send("pose", 2);
+mine.asked -= 1000;
+mine.send("pose", 3);
+mine.answered();
+return sent; })()"""
+# The tree of the same body comes again, and another choice: rows are drawn anew.
+AGAIN = """(chosen) => { const { tree } = window.modurob, { modules, sites, kind } = tree;
+tree.set_tree({ modules, sites, kind });
+tree.select(chosen); }"""
 CALM = "window.modurob.stage.hands.asked === 0"
 CHOSEN = "[...window.modurob.stage.chosen].join()"
 
 
 def pixels(tab, module):
     """Of a module's middle, when the eye rests."""
-    eye, before = "window.modurob.stage.camera.matrixWorld.elements.join()", None
-    while before != (now := tab.page.evaluate(eye)):
-        before = now
-        tab.page.wait_for_timeout(100)
+    tab.rest()
     return tab.page.evaluate(PIXELS, tab.page.evaluate(PLACE, module))
 
 
@@ -43,6 +61,12 @@ def dragged(tab, start, *ways):
     tab.page.mouse.down()
     for way in ways:
         tab.page.mouse.move(*way, steps=4)
+
+
+def corner(tab, share):
+    """A place of the 3D view: this far from its upper left to its lower right corner."""
+    box = tab.page.locator(".stage-canvas").bounding_box()
+    return [box["x"] + share * box["width"], box["y"] + share * box["height"]]
 
 
 def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab):
@@ -61,11 +85,35 @@ def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab
 
     tab.page.mouse.click(*pixels(tab, "m5"))  # its joint is across the arm
     tab.wait("window.modurob.stage.hands.rings.children.length === 1")
+    tab.rest()  # its ring is seen
     ring = [tab.page.evaluate(PIXELS, tab.page.evaluate(ON_RING, a)) for a in (0, 0.5, 1)]
+    assert tab.page.evaluate(GRIPPED, ring[0]) == "joint"
+    assert tab.page.evaluate(LATE) == [1, 3]  # not an older one last
     dragged(tab, *ring)
     tab.page.mouse.up()
     tab.until(lambda: abs(tab.project().pose["m5.joint"] - 1) < TURN)
     assert all(abs(x) < TURN for name, x in tab.project().pose.items() if name != "m5.joint")
+
+    # the pose is kept at two times: keyframes, seen as ghosts
+    tab.unfold("Motion by hand: keyframes, a path")
+    for count in (1, 2):
+        tab.click("keyframe-keep")
+        tab.wait(f"document.querySelectorAll('.keyframe').length === {count}")
+    tab.wait("window.modurob.stage.keyframes.cast?.bodies.length === 2 * 14")
+
+    # a path for the end of the arm: its poses are ghosts, and the motion of the next run
+    tab.click("draw-path")
+    tab.page.get_by_text("Drag a body along the path").wait_for()
+    start = pixels(tab, "m6")
+    dragged(tab, start, [start[0] + 60, start[1] + 40], [start[0] - 20, start[1] + 60])
+    tab.page.mouse.up()
+    tab.wait("window.modurob.stage.keyframes.cast?.bodies.length === 12 * 14")
+    tab.wait("document.querySelectorAll('.keyframe').length === 16")
+    tab.saved()
+    assert tab.project().settings.motion == "spline"
+    assert abs(tab.project().pose["m5.joint"] - 1) < TURN  # from where it was
+    tab.click("mode-build")
+    tab.wait("!window.modurob.stage.keyframes.group.visible")
 
 
 def test_modules_are_carried_to_ports_chosen_mirrored_and_measured(tab):
@@ -86,6 +134,25 @@ def test_modules_are_carried_to_ports_chosen_mirrored_and_measured(tab):
         tab.wait(f"{CHOSEN} === '{','.join(['m0', 'm1', 'm4'][: k + 2])}'")
     tab.wait("document.querySelectorAll('.tag-measure').length === 3")
     assert tab.text("measures").split("\n") == ["100 mm", "100 mm", "90.0°"]
+
+    # a rectangle around all of them; a leg is copied to the base
+    tab.page.keyboard.down("Shift")
+    dragged(tab, corner(tab, 0.02), corner(tab, 0.85))
+    tab.page.keyboard.up("Shift")
+    tab.page.mouse.up()
+    tab.wait("window.modurob.stage.chosen.size === 6")
+    tab.page.mouse.click(*pixels(tab, "m4"))
+    tab.wait(f"{CHOSEN} === 'm4'")
+    tab.page.keyboard.press("Control+c")
+    tab.page.get_by_text("Copied 2 modules").wait_for()
+    tab.page.mouse.click(*pixels(tab, "m0"))
+    tab.wait(f"{CHOSEN} === 'm0'")
+    tab.page.keyboard.press("Control+v")
+    tab.modules(8)
+    tab.saved()
+    assert tab.project().organism.parent("m6") == "m0"
+    tab.page.keyboard.press("Control+z")
+    tab.modules(6)
 
     # a kind of the palette over a port; R turns its ghost
     box = tab.find("kind-scout").bounding_box()
@@ -125,8 +192,12 @@ def test_the_tree_docks_renames_and_finds_modules_by_keys(tab):
     tab.modules(3)
     tab.wait("document.activeElement.id === 'row-m2'")
     press("F2")
-    tab.page.keyboard.type("hand")
+    tab.page.keyboard.type("ha")
+    for chosen in ([], ["m2"]):  # answers of the server that come while a name is typed
+        tab.page.evaluate(AGAIN, chosen)
+    tab.page.keyboard.type("nd")
     press("Enter")
+    tab.page.evaluate(AGAIN, ["m2"])  # and before it has heard of the name
     tab.wait("document.activeElement.id === 'row-hand'")
     assert tab.page.evaluate(CHOSEN) == "hand"
     press("Control+d")
@@ -136,6 +207,10 @@ def test_the_tree_docks_renames_and_finds_modules_by_keys(tab):
     tab.find("tree-search").fill("")
     tab.saved()
     assert tab.project().organism.modules == ("m0", "m1", "hand", "m3")
+    tab.find("row-m3").click()
+    press("Alt+ArrowDown")  # to the next free port, which is that of the base
+    tab.until(lambda: tab.project().organism.parent("m3") == "m0")
+    tab.wait("document.activeElement.id === 'row-m3'")
 
     # tabs answer arrows
     tab.find("view-tree").focus()

@@ -27,7 +27,7 @@ return Math.max(...bodies.frames.map((frame) => {
   return Math.max(Math.abs(p.x), Math.abs(p.y)); })); })()"""
 
 
-def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
+def test_computed_torque_and_ekf_run_play_back_are_plotted_zoomed_and_compared(tab):
     tab.show("crab", examples.crab(), duration=1.0)
     tab.move()
     tab.choose("set-estimator", "EKF")
@@ -70,6 +70,23 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     )
     assert option == 9  # three joints, each with a line and the two edges of its band
 
+    # a cursor stays at its time when its plot is zoomed
+    tab.find("scrub").fill("600")
+    tab.page.evaluate(
+        """() => { window.modurob.plots.charts.get('q')
+        .dispatchAction({ type: 'dataZoom', start: 50, end: 100 }); }"""
+    )
+    tab.wait("window.modurob.plots.charts.get('tau').getOption().dataZoom[0].start === 50")
+    expected = tab.page.evaluate(
+        """() => { const chart = window.modurob.plots.charts.get('tau');
+        const { x } = chart.getDom().getBoundingClientRect();
+        return x + chart.convertToPixel({ xAxisIndex: 0 }, 0.6); }"""
+    )
+    place = "window.modurob.plots.cursors.get('tau').getBoundingClientRect().x"
+    tab.wait(f"Math.abs({place} - {expected}) < 2")  # the other plots are zoomed with it
+    tab.find("scrub").fill("200")
+    tab.wait("window.modurob.plots.cursors.get('q').style.visibility === 'hidden'")
+
     # a second run with another law, compared with the first
     tab.move()
     tab.choose("set-estimator", "none")
@@ -83,6 +100,15 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.wait("window.modurob.plots.charts.get('q')?.getOption().series.length === 6")
     tab.find("scrub").fill("600")
     tab.wait("window.modurob.stage.other.cast?.modules.length === 6")
+
+    # a run whose files arrive late does not hide the body that is built
+    tab.click("mode-build")
+    active = "window.modurob.stage.playback.active"
+    tab.wait(f"!{active}")
+    tab.page.evaluate(
+        'import("modurob-web/bus.js").then(({ say }) => say("run", window.modurob.run))'
+    )
+    assert not tab.page.evaluate(active)
 
 
 def test_runs_that_are_canceled_or_diverge_say_so_and_leave_the_session_intact(tab):
@@ -142,6 +168,8 @@ def test_sliders_pose_the_body_and_bad_numbers_are_explained_at_the_field(tab):
 
 
 def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
+    """With motion, unlike the other tests: the eye flies, and a journey goes on meanwhile."""
+    tab.page.emulate_media(reduced_motion="no-preference")
     tab.show("snake", examples.snake(4), hinges="physical", motion="hold", duration=0.6)
     tab.move()
     tab.unfold("Events during the run")
@@ -192,6 +220,7 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     tab.wait(f"!window.modurob.stage.eye.flight && {OUTERMOST} < 1")
     tab.page.locator(".arrow").wait_for(state="detached")
     tab.click("follow")
+    tab.page.emulate_media(reduced_motion="reduce")
 
 
 # Colors of all solids as they are drawn, by module; the colors of the scale, and solids' own.
@@ -268,7 +297,7 @@ def test_modules_that_balance_are_tinted_by_their_messages_and_faults_are_on_the
     tab.wait(f"!({light})")
     assert tab.page.evaluate(PAINTED)["painted"] == dead["painted"]
 
-    tab.find("tint").select_option("own colors")
+    tab.find("tint").select_option("module colors")
     tab.find("scale").wait_for(state="detached")
     plain = tab.page.evaluate(PAINTED)
     assert all(same(plain["painted"][m], plain["own"][m]) for m in tree.modules)

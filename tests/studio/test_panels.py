@@ -20,6 +20,7 @@ pytest.importorskip("nicegui")
 from nicegui import Client, core, ui
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments, handle_event
+from nicegui.outbox import Outbox
 
 from modurob.studio.jobs import Worker
 from modurob.studio.page import PANEL_DELAY_S, Page
@@ -352,6 +353,7 @@ def test_a_run_that_is_computed_shows_its_progress_and_then_itself(on_page, monk
         panel._awaited = True
         page.refresh("run")
         assert not panel.run_button.enabled
+        assert not panel.walk_button.enabled
         assert panel.cancel.enabled
         assert (panel.progress.visible, panel.progress.value) == (True, 0.25)
         assert panel.state.text == "0.1 s of 0.4 s"
@@ -545,6 +547,22 @@ def test_the_body_is_sent_again_when_what_is_drawn_has_changed(on_page):
     on_page(work, examples.crab())
 
 
+def test_a_drag_redraws_nothing_of_the_page_but_the_body(on_page, monkeypatch):
+    """An element that is updated has the browser render all elements anew."""
+
+    async def work(desk):
+        desk.session.set_pose(**{"m1.hinge": 0.1})  # what can be undone is another thing now
+        await desk.settled()
+        updated = []
+        monkeypatch.setattr(Outbox, "enqueue_update", lambda self, element: updated.append(element))
+        for angle in (0.2, 0.3):
+            desk.session.set_pose(**{"m1.hinge": angle})
+            await desk.settled()
+        assert [element for element in updated if element is not desk.page.bar.saved] == []
+
+    on_page(work, examples.crab())
+
+
 # -- the start -------------------------------------------------------------------------------------
 
 
@@ -566,6 +584,12 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         desk.session.change("the crab", examples.crab())
         await desk.settled()
         assert "The crab is complete" in desk.texts(page.tour.root)
+        started: list[str] = []
+        page.move_panel.start_run = lambda: started.append(page.session.settings.motion)
+        desk.click("tour-walk")  # with the gait that was tuned for it
+        assert (page.mode, started) == ("move", ["sine"])
+        page.refresh("run")
+        assert "Walk set hinges from dyad to physical" in desk["run-state"].text
         page.tour.run_started()
         assert not page.tour.running
         assert desk.sent("set_hint") == (None,)

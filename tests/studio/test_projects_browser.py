@@ -48,5 +48,5 @@ def test_urdf_is_dropped_and_projects_are_found_duplicated_and_deleted(tab, tmp_
     tab.page.keyboard.press("Escape")
     tab.page.locator(".q-dialog").wait_for(state="detached")
     tab.page.evaluate(DROP, ["bad.json", '{"format": "song"}'])
-    assert "This file cannot be opened. bad.json: this is a 'song' file" in tab.problem()
+    assert "This file cannot be opened. bad.json: its format is 'song'" in tab.problem()
     assert tab.name == "drop"

@@ -118,27 +118,3 @@ def test_another_formula_may_be_asked_for_while_one_is_computed(tab):
             assert formula[1] == formula[2] > LINE, (width, seen)
     finally:
         tab.page.set_viewport_size(usual)
-
-
-def test_the_cursor_of_a_plot_stays_at_its_time_when_the_plot_is_zoomed(tab):
-    tab.show("crab", examples.crab(), duration=1.0)
-    tab.click("mode-move")
-    tab.run()
-    tab.click("play")
-    tab.click("mode-see")
-    tab.page.locator("[data-plot=q] canvas").first.wait_for()
-    tab.find("scrub").fill("600")
-    tab.page.evaluate(
-        """() => { window.modurob.plots.charts.get('q')
-        .dispatchAction({ type: 'dataZoom', start: 50, end: 100 }); }"""
-    )
-    tab.wait("window.modurob.plots.charts.get('tau').getOption().dataZoom[0].start === 50")
-    expected = tab.page.evaluate(
-        """() => { const chart = window.modurob.plots.charts.get('tau');
-        const { x } = chart.getDom().getBoundingClientRect();
-        return x + chart.convertToPixel({ xAxisIndex: 0 }, 0.6); }"""
-    )
-    place = "window.modurob.plots.cursors.get('tau').getBoundingClientRect().x"
-    tab.wait(f"Math.abs({place} - {expected}) < 2")  # the other plots are zoomed with it
-    tab.find("scrub").fill("200")
-    tab.wait("window.modurob.plots.cursors.get('q').style.visibility === 'hidden'")

@@ -89,7 +89,7 @@ def test_nothing_is_cut_off_or_covered_on_any_screen(tab):
         tab.page.set_viewport_size(usual)
 
 
-def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so(tab):
+def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so_like_the_theme(tab):
     tab.show("snake", examples.snake(2))
     width = "document.querySelector('.side').getBoundingClientRect().width"
     x, y, *_ = tab.find("divider").bounding_box().values()
@@ -101,8 +101,13 @@ def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so(tab):
     tab.find("divider").press("ArrowLeft")
     tab.wait(f"{width} < {x + 120}")
     kept = tab.page.evaluate(width)
+    dark = "document.body.classList.contains('body--dark')"
+    assert not tab.page.evaluate(dark)
+    tab.click("light")
+    tab.click("light")
+    tab.wait(dark)
     tab.open(tab.name).modules(2)
-    tab.wait(f"Math.abs({width} - {kept}) < 2")  # after a reload
+    tab.wait(f"Math.abs({width} - {kept}) < 2 && {dark}")  # after a reload
     tab.click("fold")
     tab.wait(f"{width} < 2 && document.querySelector('.stage-canvas').clientWidth > 1200")
     tab.click("mode-move")  # a mode brings the panel back

@@ -20,6 +20,7 @@ from modurob import (
     load,
 )
 from modurob.organism.examples import _from_rows
+from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
 from modurob.studio import saver as saver_module
@@ -30,6 +31,7 @@ from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
 from modurob.studio.saver import Saver
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
+from modurob.walking.zoo import gait_file
 
 CRAB = [("m0", 3, 4), ("m1", 2, 5), ("m2", 3, 2), ("m1", 5, 2), ("m4", 3, 5)]
 
@@ -49,6 +51,41 @@ def test_docking_step_by_step_gives_the_crab(session):
     build_crab(session)
     assert session.organism == examples.crab()
     assert session.organism.modules == examples.crab().modules
+
+
+def test_a_crab_walks_with_the_gait_that_was_tuned_for_it_unless_another_is_chosen(session):
+    build_crab(session)
+    new = session.settings
+    session.prepare_walk()
+    tuned = session.settings
+    assert (tuned.base, tuned.ground, tuned.hinges, tuned.motion) == (
+        "free",
+        True,
+        "physical",
+        "sine",
+    )
+    assert tuned.gait == gait_fields(gait_file("crab"))["gait"]
+    session.edit_settings(motion="sine", gait={}, base=new.base)
+    session.prepare_walk()
+    assert (session.settings.base, session.settings.motion) == ("free", "sine")
+    assert session.settings.gait == {}
+    session.remove("m5")  # no crab any more: the gait of a new project
+    session.edit_settings(motion=new.motion)
+    session.prepare_walk()
+    assert (session.settings.motion, session.settings.gait) == (new.motion, {})
+
+
+def test_a_run_reaches_the_pose_of_the_sliders_from_zero(session):
+    build_crab(session)
+    with pytest.raises(StateError, match="all joints are at zero"):
+        session.reach_pose()
+    joint = session.model().joint_names[-1]
+    session.set_pose(**{joint: 0.4})
+    session.reach_pose()
+    assert session.project.pose == {}
+    reference = session.scenario().reference(session.model())
+    duration = session.settings.duration
+    assert np.allclose([reference(t).q[-1] for t in (0.0, duration)], [0.0, 0.4])
 
 
 def test_undo_and_redo_walk_through_all_steps_and_a_new_edit_forgets_the_future(session):

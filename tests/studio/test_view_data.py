@@ -122,3 +122,6 @@ def test_the_tree_lists_modules_after_their_parents_with_the_free_sides_of_each(
     for name in crab.modules:
         listed = [port["label"] for port in found["sites"].get(name, [])]
         assert listed == [*crab.free_ports(name)]
+    arm = Organism.start("giusti_b")
+    found = view_data.tree(arm, kind, edits.sites(arm, catalog["giusti_a"], None, None))
+    assert [port["label"] for port in found["sites"][arm.base]] == ["out", "in"]  # upward

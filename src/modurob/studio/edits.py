@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,15 +63,29 @@ def usual_port(parent: ModuleType, port: int | str, kind: ModuleType) -> int | s
 
 
 @lru_cache(maxsize=CACHED)
-def usual_turn(
-    parent: ModuleType, port: int | str, kind: ModuleType, child_port: int | str, turn: int | None
-) -> int:
-    """The given turn if the ports allow it, else the first they allow. [deg]"""
-    there = kind.port(child_port).turns
+def usual_way(
+    parent: ModuleType, port: int | str, kind: ModuleType, child_port: int | str | None,
+    turn: int | None,
+) -> tuple[int | str, int]:  # fmt: skip
+    """The given port of a kind, or the usual one, and the turn to dock it with. [deg]
+
+    The turn is the given one if the ports allow it, else the first they allow.
+    """
+    mine = usual_port(parent, port, kind) if child_port is None else child_port
+    there = kind.port(mine).turns
     allowed = [each for each in parent.port(port).turns if each in there]
     if turn is not None and (turn in allowed or not allowed):
-        return turn
-    return allowed[0] if allowed else 0
+        return mine, turn
+    return mine, allowed[0] if allowed else 0
+
+
+def refusal(docking: Callable[..., Organism], *how: Any, **options: Any) -> str:
+    """The reason against a docking; empty when it can be done."""
+    try:
+        docking(*how, **options)
+    except DockingError as error:
+        return str(error)
+    return ""
 
 
 def dock(
@@ -94,8 +108,7 @@ def dock(
         raise DockingError("click a free side of a module: a new module docks to one that is there")
     near = organism.kind(parent)
     near.port(port)
-    mine = usual_port(near, port, kind) if child_port is None else child_port
-    angle = usual_turn(near, port, kind, kind.port(mine).label, turn)
+    mine, angle = usual_way(near, port, kind, child_port, turn)
     return organism.dock(parent, port, next_name(organism), mine, kind=kind, turn=angle)
 
 
@@ -125,10 +138,10 @@ def move(
     held = organism.docking(name)
     rest, loose = organism.undock(name)
     mine = held.child_port if child_port is None and held is not None else child_port
-    kind = organism.kind(name)
-    if mine is None or mine not in mating_ports(rest.kind(parent), port, kind):
-        mine = usual_port(rest.kind(parent), port, kind)
-    angle = usual_turn(rest.kind(parent), port, kind, mine, turn)
+    near, kind = rest.kind(parent), organism.kind(name)
+    if mine not in mating_ports(near, port, kind):
+        mine = None
+    mine, angle = usual_way(near, port, kind, mine, turn)
     return rest.merge(parent, port, loose, name, mine, turn=angle)
 
 
@@ -162,13 +175,9 @@ def moves(organism: Organism, name: str, step: int = 0) -> Iterator[Site]:
                 continue
             now = next((k for k, way in enumerate(found) if way[0] == held.child_port), 0)
             mine, turn = found[(now + step) % len(found)]
-            why = ""
             checks -= 1
-            if checks >= 0:
-                try:
-                    rest.merge(module, port, loose, name, mine, turn=turn)
-                except DockingError as error:
-                    why = str(error)
+            how = (module, port, loose, name, mine)
+            why = refusal(rest.merge, *how, turn=turn) if checks >= 0 else ""
             yield Site(module, port, mine, turn, why)
 
 
@@ -190,6 +199,15 @@ def turned(organism: Organism, name: str) -> Organism:
     raise why
 
 
+def shifted(organism: Organism, name: str, step: int) -> Organism:
+    """A module, with all beyond it, at the next port where it can dock; -1: the previous."""
+    held = organism.docking(name)
+    free = [site for site in moves(organism, name) if not site.why]
+    now = [(site.module, site.port) for site in free].index((held.parent, held.port)) if held else 0
+    to = free[(now + step) % len(free)]
+    return move(organism, name, to.module, to.port, to.child_port, to.turn)
+
+
 def sites(
     organism: Organism, kind: ModuleType, child_port: int | str | None, turn: int | None
 ) -> Iterator[Site]:
@@ -198,13 +216,8 @@ def sites(
     for module in organism.modules:
         near = organism.kind(module)
         for port in organism.free_ports(module):
-            mine = usual_port(near, port, kind) if child_port is None else child_port
-            angle = usual_turn(near, port, kind, mine, turn)
-            why = ""
+            mine, angle = usual_way(near, port, kind, child_port, turn)
             count += 1
-            if count <= MOST_SITES:
-                try:
-                    organism.dock(module, port, name, mine, kind=kind, turn=angle)
-                except DockingError as error:
-                    why = str(error)
+            how = (module, port, name, mine)
+            why = refusal(organism.dock, *how, kind=kind, turn=angle) if count <= MOST_SITES else ""
             yield Site(module, port, mine, angle, why)

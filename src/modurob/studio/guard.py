@@ -24,7 +24,8 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
 )
 # Nothing is fetched from elsewhere, and no other page may show this one inside a frame.
-# 'unsafe-eval': Vue compiles templates in the browser, and NiceGUI runs what the server sends.
+# 'unsafe-eval': Vue compiles templates in the browser, and NiceGUI evaluates every call of a method
+# that the server sends. Without it the page of a crab has 0 elements instead of 1365.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "

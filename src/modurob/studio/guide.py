@@ -10,6 +10,7 @@ from modurob.studio.edits import heading
 KIND = "scout"
 DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # of the headings 0, 1, 2, 3
 TAKE_BACK = "Undo it with Ctrl+Z"
+CLICK = "Click the marked cell: "
 
 
 class GuideStep(NamedTuple):
@@ -18,7 +19,7 @@ class GuideStep(NamedTuple):
     Attributes:
         parent: Index of a module that is there already; 0 is the first one.
         port, child_port: Sides that meet.
-        text: Words for the user; ``{parent}`` is the name of the parent.
+        text: Words for the user after `CLICK`; ``{parent}`` is the name of the parent.
     """
 
     parent: int
@@ -28,11 +29,11 @@ class GuideStep(NamedTuple):
 
 
 CRAB = (
-    GuideStep(0, 3, 4, "A second Scout docks with its side 4 to side 3 of {parent}."),
-    GuideStep(1, 2, 5, "The first leg starts at side 2 of {parent}."),
-    GuideStep(2, 3, 2, "Its foot is turned: side 2 docks, so the hinge points elsewhere."),
-    GuideStep(1, 5, 2, "The second leg, at side 5 of {parent}."),
-    GuideStep(4, 3, 5, "And its foot. That makes a crab of six Scouts."),
+    GuideStep(0, 3, 4, "a second Scout docks with its side 4 to side 3 of {parent}."),
+    GuideStep(1, 2, 5, "the first leg starts at side 2 of {parent}."),
+    GuideStep(2, 3, 2, "its foot is turned: side 2 docks, so the hinge points elsewhere."),
+    GuideStep(1, 5, 2, "the second leg, at side 5 of {parent}."),
+    GuideStep(4, 3, 5, "its foot. That makes a crab of six Scouts."),
 )
 COUNT = len(CRAB) + 1  # modules of the crab
 
@@ -57,7 +58,7 @@ def advice(organism: Organism | None) -> Advice:
     """The next step from a body to the crab, in whatever order and way it was built."""
     if organism is None:
         click = {"kind": KIND, "module": None, "port": None, "child_port": None}
-        return Advice(0, "Click the marked cell: the first module is the base.", (0, 0), click)
+        return Advice(0, f"{CLICK}the first module is the base.", (0, 0), click)
     scouts = [name for name in organism.modules if organism.kind(name).name == KIND]
     if not scouts:
         return Advice(0, f"The crab is made of Scouts. {TAKE_BACK}.")
@@ -118,6 +119,7 @@ def _next(organism: Organism, links: Links, done: int, step: GuideStep, parent: 
     for name in organism.modules:
         there = organism.place(name)
         if there is not None and there.grid == place.grid and (there.x, there.y) == cell:
-            return Advice(done, f"'{name}' occupies the cell: remove it by a right-click.", cell)
+            text = f"Right-click '{name}' to remove it: it occupies the marked cell."
+            return Advice(done, text, cell)
     click = {"kind": KIND, "module": parent, "port": step.port, "child_port": step.child_port}
-    return Advice(done, step.text.format(parent=parent), cell, click)
+    return Advice(done, CLICK + step.text.format(parent=parent), cell, click)

@@ -125,7 +125,10 @@ class _ProgressSender:
         now = time.monotonic()
         if now - self._last >= REPORT_S or done >= 1.0:
             self._last = now
-            self._pipe.send(("progress", float(done)))
+            try:
+                self._pipe.send(("progress", float(done)))
+            except OSError:  # the server is gone, and nothing else asks for the result
+                raise SystemExit from None
 
 
 def _serve(pipe: Connection) -> None:

@@ -36,6 +36,7 @@ ERROR_NOTE: dict[str, Any] = {
     "classes": "error-note",
 }  # fmt: skip
 NOTHING_CHOSEN = "Choose a module first: click it."
+OFF_PATH_M = 5e-4  # from a path that was drawn: less is none
 PANEL_DELAY_S = 0.05  # after the stage, the panels are redrawn
 WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560, "live": 430}  # of the panels
 
@@ -99,6 +100,7 @@ class Page:
                     self.stage.on("move", lambda e: self.build_panel.move(e.args, self.stage))
                     self.stage.on("carry", lambda e: self.act(self.view.carry, **e.args))
                     self.stage.on("drag", lambda e: self.act(self.session.drag, **e.args))
+                    self.stage.on("path", lambda e: self._draw_path(**e.args))
                     self.stage.on("pose", lambda e: self.act(self.session.set_pose, **e.args))
                     self.stage.on("command", lambda e: self._command(e.args))
                     self.welcome = Welcome(self)
@@ -353,6 +355,13 @@ class Page:
         else:
             self.go(self.studio.new_from_import(name, found))
 
+    def _draw_path(self, **drawn: Any) -> None:
+        """A path was drawn for a body: its poses are the motion of the next run."""
+        off = self.act(self.session.draw_path, **drawn)
+        if off is not None:
+            near = f"within {1000 * off:.0f} mm" if off > OFF_PATH_M else "all along"
+            ui.notify(f"The joints can follow the path {near}: Run them", position="bottom")
+
     def _command(self, what: str) -> None:
         """Do what a key means."""
         if what in MODE_KEYS:
@@ -380,7 +389,7 @@ class Page:
             ui.dialog().props(f'aria-label="{label}"') as dialog,
             ui.card().style(look),
         ):
-            ui.label(label).classes("text-lg font-medium")
+            ui.label(label).classes("heading")
             yield dialog
 
         def closed() -> None:

@@ -93,7 +93,7 @@ def build(studio: Studio) -> FastAPI:
         language=LANGUAGE,
         reconnect_timeout=RECONNECT_S,
         show_welcome_message=False,
-        tailwind=True,
+        tailwind=False,
     )
     return api
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +22,13 @@ from modurob import (
 )
 from modurob.checks import is_number
 from modurob.errors import choices
+from modurob.gaits import GAITS
 from modurob.modules.files import write_file
 from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
+from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.scenario import Scenario, model_of
-from modurob.scenario.settings import PATHS, TIME, RunRecord, RunSettings
+from modurob.scenario.settings import PATHS, TIME, WALKING, RunRecord, RunSettings
 from modurob.studio import edits, exports, keyframes, project, subtrees
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.keyframes import KeyFrame
@@ -34,6 +36,7 @@ from modurob.studio.live_session import Live
 from modurob.studio.project import History, HistoryStep, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
+from modurob.walking.zoo import HINGES, ZOO, gait_file, zoo_body
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
 MOST_POINTS = 200  # that are taken of a run
@@ -145,10 +148,14 @@ class Session:
             self._model = (self.organism, self.settings, model)
         return model
 
-    def configuration(self, model: Model) -> np.ndarray:
-        """(nq,) the pose of the sliders, as far as the model has these joints. [rad, m]"""
-        q = model.neutral()
-        q[model.nq - len(model.joint_names) :] = [*clipped_pose(model, self.project.pose).values()]
+    def configuration(self, model: Model, over: Mapping[str, float] | None = None) -> np.ndarray:
+        """(nq,) the pose of the sliders, as far as the model has these joints. [rad, m]
+
+        Args:
+            over: Positions of joints that go before those of the sliders.
+        """
+        q, pose = model.neutral(), {**self.project.pose, **(over or {})}
+        q[model.nq - len(model.joint_names) :] = [*clipped_pose(model, pose).values()]
         return q
 
     def scenario(self) -> Scenario:
@@ -275,6 +282,10 @@ class Session:
         """A module with all beyond it to another port."""
         self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port, turn))
 
+    def shift(self, name: str, step: int) -> None:
+        """A module with all beyond it to the next or the previous port where it can dock."""
+        self.change(f"move {name}", edits.shifted(self.body(), name, step))
+
     def turn(self, name: str) -> None:
         """A module docked in its next way."""
         self.change(f"turn {name}", edits.turned(self.body(), name))
@@ -366,14 +377,38 @@ class Session:
             point: (3,) in the body's frame. [m]
             target: (3,) in the world. [m]
         """
+        pose, _ = next(self._reached(body, point, [target]))
+        self.set_pose(**pose)
+
+    def draw_path(self, body: str, point: list[float], path: list[list[float]]) -> float:
+        """Make a path that was drawn for a point of a body the motion of the next run.
+
+        Args:
+            point: (3,) in the body's frame. [m]
+            path: (n, 3) places in the world. [m]
+
+        Returns:
+            The largest distance along an axis from the path to what the joints can reach. [m]
+        """
+        found = [*self._reached(body, point, keyframes.along(path))]
+        times = np.linspace(0.0, self.settings.duration, len(found)).round(6).tolist()
+        frames = [KeyFrame(time, pose) for time, (pose, _) in zip(times, found, strict=True)]
+        self.set_pose(**frames[0].pose)
+        self.edit_settings(points=keyframes.rows(frames), motion=self._motion_through_points())
+        return max(off for _, off in found)
+
+    def _reached(
+        self, body: str, point: list[float], targets: Iterable[Any]
+    ) -> Iterator[tuple[dict[str, float], float]]:
+        """Poses with a point of a body near places, each from the one before, and how far off."""
         model = self.model()
         if self.settings.base == "free":  # the base stays where it is
             model = model_of(self.body(), self.settings.edited(base="fixed"))
-        found = model.inverse_kinematics(
-            {body: target}, self.configuration(model), points={body: point}, restarts=0
-        )
-        joints = found.q[model.joint_slice_q].tolist()
-        self.set_pose(**dict(zip(model.joint_names, joints, strict=True)))
+        q = self.configuration(model)
+        for target in targets:
+            found = model.inverse_kinematics({body: target}, q, points={body: point}, restarts=0)
+            q, joints = found.q, found.q[model.joint_slice_q].tolist()
+            yield dict(zip(model.joint_names, joints, strict=True)), float(found.residual)
 
     def reset_pose(self) -> None:
         """All joints at zero."""
@@ -381,6 +416,14 @@ class Session:
             self._remember("all to zero")
         self.project.pose.clear()
         self.changed("pose")
+
+    def reach_pose(self) -> None:
+        """Make the pose of the sliders the target of the next run, which starts at zero."""
+        target = {name: x for name, x in clipped_pose(self.model(), self.project.pose).items() if x}
+        if not target:
+            raise StateError("all joints are at zero: pose the body as it shall end first")
+        self.edit_settings(target=target, motion="quintic")
+        self.reset_pose()
 
     def edit_settings(self, **changes: Any) -> None:
         """Other settings for the next run."""
@@ -418,12 +461,27 @@ class Session:
                 rest = {joint: x for joint, x in locked.items() if joint in free}
                 self.project.settings = self.settings.edited(locked=rest)
 
+    def prepare_walk(self) -> None:
+        """Set what a walk on the ground needs.
+
+        A body of the zoo gets the gait that was tuned for it unless another one is chosen; any
+        other body keeps its gait, or gets a wave.
+        """
+        now, new, body = self.settings, project.NEW_SETTINGS, self.body()
+        given = WALKING | {"motion": now.motion if now.motion in GAITS else new.motion}
+        if (now.motion, now.gait) == (new.motion, new.gait):
+            for name, walker in ZOO.items():
+                if walker.build() == body:
+                    given = walker_settings(name)
+                    break
+        self.edit_settings(**given)
+
     def take_points(self) -> None:
         """The joints of the last run as the motion of the next one."""
         run = self.export_request().run()
         if run.model.joint_names != self.model().joint_names or len(run.parts) > 1:
             raise StateError("the last run has other joints than this body: run it again first")
-        rows = np.unique(np.linspace(0, len(run.t) - 1, MOST_POINTS).round().astype(int))
+        rows = keyframes.spread(len(run.t), MOST_POINTS)
         places = run.q[rows][:, run.model.joint_slice_q].T
         columns = {TIME: run.t[rows], **dict(zip(run.model.joint_names, places, strict=True))}
         points = {name: tuple(values.tolist()) for name, values in columns.items()}
@@ -435,9 +493,13 @@ class Session:
             raise StateError("a keyframe needs a time: type the seconds")
         frame = KeyFrame(float(time or 0.0), clipped_pose(self.model(), self.project.pose))
         points = keyframes.with_frame(self.settings.points, frame)
-        motion = self.settings.motion if self.settings.motion in PATHS else "spline"
+        motion = self._motion_through_points()
         duration = max(self.settings.duration, frame.time)
         self.edit_settings(points=points, motion=motion, duration=duration)
+
+    def _motion_through_points(self) -> str:
+        """The motion through points that is chosen, else a spline."""
+        return self.settings.motion if self.settings.motion in PATHS else "spline"
 
     def remove_keyframe(self, time: float) -> None:
         """Forget the keyframe at a time."""
@@ -516,6 +578,11 @@ class Session:
         self.folder.rename(self.name, name)
         self.name = name
         self.changed("name")
+
+
+def walker_settings(name: str) -> dict[str, Any]:
+    """Settings with which a body of the zoo walks."""
+    return {"hinges": HINGES, **WALKING, **zoo_body(name).fields, **gait_fields(gait_file(name))}
 
 
 def _named(changes: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import ConnectorLoads, Ground, ModurobError, Trajectory, connector_loads
-from modurob.distributed.balancing import support_polygon
+from modurob.distributed.balancing.support import support_polygon
 from modurob.scenario.scenario import KNOWN, SENT, Mark, RunResult
 from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import columns

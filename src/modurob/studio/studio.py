@@ -9,17 +9,16 @@ from pathlib import Path
 
 from modurob import FileError, StateError, catalog
 from modurob.scenario.bodies import example
-from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.presets import preset
-from modurob.scenario.settings import WALKING, RunSettings
+from modurob.scenario.settings import RunSettings
 from modurob.studio import imports
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.imports import Imported
 from modurob.studio.project import History, Project, SavedBody
-from modurob.studio.session import Session
+from modurob.studio.session import Session, walker_settings
 from modurob.studio.subtrees import Clip
-from modurob.walking.zoo import HINGES, gait_file, zoo_body
+from modurob.walking.zoo import zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
 MOST_RESERVED = 100  # names at once
@@ -92,10 +91,8 @@ class Studio:
 
     def new_from_walker(self, name: str) -> Session:
         """A new project with a body of the zoo, its gait and the ground."""
-        body, gait = zoo_body(name), gait_fields(gait_file(name))
-        content = Project(history=History(SavedBody(body.build())))
-        own = {"hinges": HINGES, **WALKING, **body.fields, **gait}
-        content.settings = content.settings.edited(**own)
+        content = Project(history=History(SavedBody(zoo_body(name).build())))
+        content.settings = content.settings.edited(**walker_settings(name))
         return self.new(f"{name} walks", content)
 
     def new_from_preset(self, name: str) -> Session:

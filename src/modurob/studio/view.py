@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from nicegui import json
 from nicegui.element import Element
 
 # imported for what they bring to the browser: three.js and ECharts
@@ -11,19 +13,21 @@ from nicegui.elements.echart import EChart as EChart
 from nicegui.elements.scene import Scene as Scene
 
 from modurob import Model, ModurobError, Organism
-from modurob.studio import edits, view_data
+from modurob.scenario.settings import PATHS
+from modurob.studio import edits, keyframes, view_data
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
+MOST_GHOSTS = 12  # of a motion through points
 NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
     """The organism in three dimensions.
 
-    Events: dock, pick, remove, turn, carry and move of modules; drag of a body, pose of joints;
-    command (a key).
+    Events: dock, pick, remove, turn, carry and move of modules; drag and path of a body, pose of
+    joints; command (a key).
     """
 
     def set_mode(self, mode: str) -> None:
@@ -36,7 +40,7 @@ class PlanView(Element, component="web/plan.js"):
 
 
 class TreeView(Element, component="web/tree.js"):
-    """The modules as a tree. Events: dock, pick, remove, turn, rebase, rename."""
+    """The modules as a tree. Events: dock, pick, remove, turn, shift, rebase, rename."""
 
 
 class Player(Element, component="web/player.js"):
@@ -65,15 +69,16 @@ class BodyView:
     def __init__(self, page: Page, stage: Stage, plan: PlanView, tree: TreeView) -> None:
         self.page, self.stage, self.plan, self.tree = page, stage, plan, tree
         self._sent: tuple[Any, ...] = ()
+        self._ghosts: list[Any] = []
 
     def follow(self, topic: str, fit: bool = False) -> None:
         """Show what changed; with `fit` the camera moves to show all."""
-        if topic == "body":
+        if topic == "body" or (topic == "settings" and self._model_settings() != self._sent):
             self.body(fit)
         elif topic == "pose":
             self.pose()
-        elif topic == "settings" and self._model_settings() != self._sent:
-            self.body(fit)
+        elif topic == "settings":
+            self.keyframes()
         elif topic == "kinds":
             self.palette()
 
@@ -83,14 +88,16 @@ class BodyView:
         organism = session.organism
         self._sent = self._model_settings()
         if organism is None:
-            self.stage.run_method("set_state", {"cast": None})
-            self.plan.run_method("set_plan", NOTHING)
-            self.tree.run_method("set_tree", {"modules": [], "sites": {}, "kind": ""})
+            _send(self.stage, "set_state", {"cast": None})
+            _send(self.plan, "set_plan", NOTHING)
+            _send(self.tree, "set_tree", {"modules": [], "sites": {}, "kind": ""})
+            self.keyframes()
             return
         model = self._model(organism)
         kind = session.kind(page.kind)
         sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
-        self.stage.run_method(
+        _send(
+            self.stage,
             "set_state",
             {
                 "cast": view_data.scene_data(organism, model),
@@ -99,9 +106,13 @@ class BodyView:
                 "fit": fit,
             },
         )
-        self.plan.run_method("set_plan", view_data.plan(organism, sites))
+        if self.plan.visible:
+            _send(self.plan, "set_plan", view_data.plan(organism, sites))
+        else:
+            _send(self.plan, "set_plan", {**NOTHING, "hidden": len(organism)})
         if self.tree.visible:
-            self.tree.run_method("set_tree", view_data.tree(organism, kind, sites))
+            _send(self.tree, "set_tree", view_data.tree(organism, kind, sites))
+        self.keyframes()
 
     def pose(self) -> None:
         """The same body, its joints elsewhere."""
@@ -109,6 +120,21 @@ class BodyView:
         if session.organism is not None:
             posed = self._posed(self._model(session.organism))
             self.stage.run_method("set_poses", posed["poses"], posed["values"])
+
+    def keyframes(self) -> None:
+        """Ghosts of the motion through points that is chosen."""
+        session = self.page.session
+        ghosts: list[Any] = []
+        points = session.settings.points if session.settings.motion in PATHS else {}
+        if session.organism is not None and points:
+            model = self._model(session.organism)
+            found = keyframes.frames(points)
+            rows = keyframes.spread(len(found), MOST_GHOSTS)
+            q = [session.configuration(model, found[row].pose) for row in rows]
+            ghosts = view_data.poses(model, np.stack(q))
+        if ghosts != self._ghosts:
+            self._ghosts = ghosts
+            self.stage.run_method("set_keyframes", ghosts)
 
     def _posed(self, model: Model) -> dict[str, Any]:
         """Poses of the bodies, and positions of the joints."""
@@ -157,3 +183,11 @@ class BodyView:
         """The settings that change what is drawn."""
         settings = self.page.session.settings
         return settings.hinges, settings.base, settings.locked
+
+
+def _send(element: Element, method: str, data: dict[str, Any]) -> None:
+    """Call a method with data as JSON text, which a browser reads faster than a script.
+
+    For a body of 500 modules: 4 ms instead of 15 ms.
+    """
+    element.run_method(method, json.dumps(data))

@@ -59,6 +59,11 @@ def label(kind: ModuleType) -> str:
     return LABELS.get(kind.name) or kind.title.partition(" (")[0] or kind.name
 
 
+def port_name(port: int | str) -> str:
+    """A port in words: sides have numbers, other ports names."""
+    return f"port {port}" if isinstance(port, str) else f"side {port}"
+
+
 def main_color(kind: ModuleType) -> str:
     """The color that says which kind it is."""
     return kind.shapes[0].color if kind.shapes else "#8aa0b8"
@@ -171,13 +176,15 @@ def tree(organism: Organism, kind: ModuleType, found: Iterable[Site]) -> dict[st
         row |= {"color": main_color(own), "base": held is None, "parent": None, "via": ""}
         if held is not None:
             row |= {"parent": held.parent, "held": held.port}
-            row["via"] = f"side {held.child_port} to {held.port}"
+            row["via"] = f"{port_name(held.child_port)} to {held.port}"
         modules.append(row)
         waiting += [(child, depth + 1) for child in reversed(organism.children(name))]
     sites: dict[str, list[dict[str, Any]]] = {}
     for site in found:
-        port = {"label": site.port, "port": f"side {site.port}", "why": site.why}
+        port = {"label": site.port, "port": port_name(site.port), "why": site.why}
         sites.setdefault(site.module, []).append(port)
+    # an arm is built upward: its base stands on the port "in"
+    sites.get(organism.base, []).sort(key=lambda port: port["label"] == "in")
     return {"modules": modules, "sites": sites, "kind": label(kind)}
 
 

@@ -87,7 +87,8 @@ class View:
     def _repr_html_(self) -> str:
         style = f"width:100%;height:{INLINE_HEIGHT_PX[self.moves]}px;border:0"
         page, title = escape(self.html(), quote=True), escape(self._title, quote=True)
-        return f'<iframe srcdoc="{page}" title="{title}" style="{style}" allowfullscreen></iframe>'
+        look = f'title="{title}" style="{style}" loading="lazy" allowfullscreen'
+        return f'<iframe srcdoc="{page}" {look}></iframe>'
 
     def __repr__(self) -> str:
         return f"<View of {self._title}: shown in a notebook, or .save('NAME.html')>"

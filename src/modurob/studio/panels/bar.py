@@ -100,8 +100,9 @@ class Bar:
         ):
             button.set_enabled(bool(steps))
             label = f"{word}: {steps[-1].label}" if steps else word
-            button._props["aria-label"] = label
-            button.default_slot.children[0].set_text(label)  # pyright: ignore[reportAttributeAccessIssue]
+            if button._props["aria-label"] != label:  # else each pose of a drag redraws the page
+                button._props["aria-label"] = label
+                button.default_slot.children[0].set_text(label)  # pyright: ignore[reportAttributeAccessIssue]
         self.name.set_text(self.page.session.name)
 
     def look(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class BuildPanel(ModePanel):
                 self.tree.on("remove", lambda e: page.remove(e.args["module"]))
                 self.tree.on("turn", lambda e: self.turn(e.args, None))
                 self.tree.on("rebase", lambda e: self._rebase(e.args["module"], None))
+                self.tree.on("shift", lambda e: page.act(self.session.shift, **e.args))
                 self.tree.on("rename", lambda e: self._rename(**e.args))
             with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
                 self.module_part = Redrawn(self._module)
@@ -80,11 +82,11 @@ class BuildPanel(ModePanel):
         organism = self.session.organism
         flat = organism is None or view_data.on_grid(organism)
         shown = self.view or ("plan" if flat else "tree")
-        if shown == "tree" != self.tree.visible and self.page.ready:
-            self.tree.set_visibility(True)
-            self.page.view.body()
+        before = self.tree.visible
         self.plan.set_visibility(shown == "plan")
         self.tree.set_visibility(shown == "tree")
+        if self.tree.visible != before and self.page.ready:
+            self.page.view.body()  # one that is hidden is not kept up
         mark(self.views, (shown,), "aria-selected")
 
     def _rename(self, module: str, name: str) -> None:
@@ -112,7 +114,7 @@ class BuildPanel(ModePanel):
                     ui.label(view_data.label(kind))
         kind = self.session.kind(page.kind)
         with ui.element("div").classes("row").style("margin-top: 8px"):
-            ports = {AUTO: "usual side", **{label: f"side {label}" for label in kind.docks}}
+            ports = {AUTO: "usual side", **{at: view_data.port_name(at) for at in kind.docks}}
             docks = ui.select(
                 ports, value=page.child_port or AUTO, label="Dock with", on_change=self._set_port
             )
@@ -125,7 +127,8 @@ class BuildPanel(ModePanel):
                     chosen, value=page.turn or AUTO, label="Turned by", on_change=self._set_turn
                 )
                 select.props("dense outlined options-dense").style("width: 110px")
-            note("R turns, right-click removes")
+            _dock_picture(kind, page.child_port)
+            note("R turns the new piece, else the chosen module; right-click removes")
 
     def _set_port(self, event: Any) -> None:
         self.page.child_port = None if event.value == AUTO else event.value
@@ -148,8 +151,7 @@ class BuildPanel(ModePanel):
         if site and organism is not None:
             parent, port = organism.kind(site[0]), site[1]
             found = [*edits.ways(parent, port, kind)] or found
-            mine = page.child_port or edits.usual_port(parent, port, kind)
-            now = (mine, edits.usual_turn(parent, port, kind, mine, page.turn))
+            now = edits.usual_way(parent, port, kind, page.child_port or None, page.turn)
         after = found.index(now) + 1 if now in found else 0
         page.child_port, page.turn = found[after % len(found)]
         page.chosen()
@@ -213,7 +215,8 @@ class BuildPanel(ModePanel):
         words = f"{chosen} modules chosen; the last: " if chosen > 1 else ""
         words += f"{kind.mass:g} kg, {kind.size:g} m"
         if held is not None:
-            words += f"; side {held.child_port} to side {held.port} of {held.parent}"
+            mine, there = map(view_data.port_name, (held.child_port, held.port))
+            words += f"; {mine} to {there} of {held.parent}"
         note(words + ("; the base" if name == organism.base else ""))
         with ui.element("div").classes("row").style("margin-top: 6px"):
             base = button("Make it the base", lambda: self._rebase(name))
@@ -242,6 +245,34 @@ class BuildPanel(ModePanel):
             self.show_view()
 
 
+def _dock_picture(kind: ModuleType, port: int | str | None) -> None:
+    """A neighbor, and the module that docks to its right, with their sides seen from above."""
+    right, left = 0, 2  # headings
+    if not kind.docks:
+        return
+    if kind.grid:
+        sides = {at: edits.heading(kind, at) for at in kind.docks}
+        mine = port or next((at for at in sides if sides[at] == left), kind.docks[0])
+        modules = (sides, {at: (sides[at] + left - sides[mine]) % 4 for at in sides})
+    else:
+        mine = port or edits.usual_port(kind, kind.docks[-1], kind)
+        other = edits.mating_ports(kind, mine, kind)[:1]
+        modules = (dict.fromkeys(other, right), {mine: left})
+    parts = []
+    for x, shown in zip((1, 38), modules, strict=True):
+        parts.append(f'<rect x="{x}" y="1" width="36" height="36" rx="5"/>')
+        for at, heading in shown.items():
+            dx, dy = ((1, 0), (0, -1), (-1, 0), (0, 1))[heading]
+            place = f'x="{x + 18 + (11 if kind.grid else 8) * dx}" y="{19 + 12 * dy}"'
+            parts.append(f"<text {place}>{html.escape(str(at))}</text>")
+    picture = ui.html(f'<svg viewBox="0 0 75 38">{"".join(parts)}</svg>', sanitize=False)
+    words = f"The new module (right) docks with its {view_data.port_name(mine)}"
+    picture.classes("dock-picture").props(f'role=img aria-label="{words}"')
+    usual = ", so that it is not turned" if kind.grid and not port else ""
+    picture._props["title"] = words + usual
+    test_id(picture, "dock-picture")
+
+
 def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:
     """A place to drop a file; what is too large is refused before it travels.
 
@@ -267,6 +298,6 @@ def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:
         on_rejected=rejected,
     )
     accepted = ",".join(imports.ENDINGS)
-    upload.props(f'accept="{accepted}" flat bordered').classes("w-full")
+    upload.props(f'accept="{accepted}" flat bordered').classes("whole")
     test_id(upload, f"upload-{what.replace(' ', '-')}")
     return upload

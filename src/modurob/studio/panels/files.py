@@ -55,7 +55,7 @@ def rename(page: Page) -> None:
     """Another name for the project, or a copy under it."""
     with page.dialog("Name of the project", 420) as dialog:
         field = ui.input("Name", value=page.session.name).props("outlined dense autofocus")
-        field.classes("w-full")
+        field.classes("whole")
         test_id(field, "new-name")
         problem = problem_line("name-problem")
 
@@ -195,9 +195,9 @@ class ExportRows:
 
 
 def _row(text: str, detail: str, action: Any, name: str) -> None:
-    with ui.element("div").classes("rowbar w-full"):
+    with ui.element("div").classes("rowbar whole"):
         with ui.element("div"):
-            ui.label(text).classes("font-medium")
+            ui.label(text).classes("strong")
             note(detail)
         button("Export", action, name)._props["aria-label"] = f"Export {text}"
 
@@ -209,7 +209,7 @@ KEYS = (
     ("Ctrl+C, Ctrl+V, Ctrl+D, Ctrl+M", "copy, paste, repeat, mirror the chosen module"),
     ("Arrows, Enter", "in the plan and the tree: move, dock or choose"),
     ("R, B, Delete", "in the plan and the tree: turn, make it the base, remove; R also in 3D"),
-    ("F2", "in the tree: rename"),
+    ("F2, Alt+↑, Alt+↓", "in the tree: rename, move to another side"),
     ("F, T, N, A, C", "in the 3D view: show all, from above, names, axes, what the camera follows"),
     (
         "Shift, Alt, Escape",

@@ -1,4 +1,4 @@
-"""Keyframes on a timeline: keep the pose of the sliders at a time, move, show, run."""
+"""Keyframes on a timeline: keep a pose at a time, draw a path, show, run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 STEP_S = 1.0  # from the last keyframe to the next
 NEEDED = 2  # keyframes of a motion
+MOST_LABELS = 10  # that have room beside each other
 
 
 class KeyframeEditor(Redrawn):
@@ -31,13 +32,13 @@ class KeyframeEditor(Redrawn):
     def _draw(self) -> None:
         found = keyframes.frames(self.page.session.settings.points)
         if not found:
-            note("Pose the body with the sliders, keep the pose at a time, and so on; then run.")
+            note("Pose the body, keep the pose at a time, and so on; or draw a path. Then run.")
         times = [frame.time for frame in found]
         end = max([self.page.session.settings.duration, *times])
         if found:
             with ui.element("div").classes("keyframes").props('role=group aria-label="Keyframes"'):
                 for time in times:
-                    self._mark(time, time / end)
+                    self._mark(time, time / end, len(times) <= MOST_LABELS)
         with ui.element("div").classes("row"):
             chosen = self._chosen in times
             given = self._chosen if chosen else times[-1] + STEP_S if times else 0.0
@@ -47,14 +48,16 @@ class KeyframeEditor(Redrawn):
             button("Keep this pose", keep, "keyframe-keep", icon="add_location")
             if chosen:
                 button("Remove", partial(self._remove, self._chosen), "keyframe-remove")
+            drawing = button("Draw a path", self._draw_path, "draw-path", icon="gesture")
+            drawing._props["title"] = "Drag a body in the 3D view along the path it shall follow"
             run = button("Run them", self._start, "keyframe-run", icon="play_arrow")
             run.set_enabled(len(found) >= NEEDED)
 
-    def _mark(self, time: float, share: float) -> None:
-        show = partial(self._show, time)
-        css = "keyframe on" if time == self._chosen else "keyframe"
+    def _mark(self, time: float, share: float, labeled: bool) -> None:
+        show, text = partial(self._show, time), f"{time:g}" if labeled else ""
+        css = f"keyframe{'' if labeled else ' dot'}{' on' * (time == self._chosen)}"
         label = f"Show the pose at {time:g} s"
-        mark = plain_button(f"{time:g}", show, f"keyframe-{time:g}", css, aria_label=label)
+        mark = plain_button(text, show, f"keyframe-{time:g}", css, aria_label=label)
         mark.style(f"left: {100 * share:.1f}%")
 
     def _keep(self, field: ui.number) -> None:
@@ -70,6 +73,11 @@ class KeyframeEditor(Redrawn):
         self._chosen = time
         self.page.act(self.page.session.show_keyframe, time)
         self.refresh()
+
+    def _draw_path(self) -> None:
+        """The next drag of a body draws the path that it shall follow."""
+        if self.page.has_body():
+            self.page.stage.run_method("draw_path")
 
     def _start(self) -> None:
         """Run from the first keyframe."""

@@ -177,7 +177,7 @@ class LivePanel(ModePanel):
         dead, plugged = robot.states()[name] == DEAD, robot.is_plugged(name)
         with ui.element("div").classes("card").style("display: grid; gap: 8px"):
             with ui.element("div").classes("row"):
-                ui.label(f"{name} ({robot.organism.kind(name).name})").classes("font-medium")
+                ui.label(f"{name} ({robot.organism.kind(name).name})").classes("strong")
                 act = partial(self._act, name)
                 if plugged:
                     button("Unplug", partial(act, robot.unplug), "live-unplug")

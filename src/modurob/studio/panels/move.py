@@ -9,11 +9,10 @@ from nicegui import ui
 
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
-from modurob.distributed.balancing import LAWS as BALANCING
-from modurob.gaits import GAITS
+from modurob.distributed.balancing.laws import LAWS as BALANCING
 from modurob.organism.examples import EMULATED
 from modurob.scenario.fields import PARTS
-from modurob.scenario.settings import BALANCE, NONE, WALKING, known
+from modurob.scenario.settings import BALANCE, NONE, known
 from modurob.sim import INTEGRATORS
 from modurob.studio import view_data
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
@@ -57,14 +56,18 @@ class MovePanel(ModePanel):
     def __init__(self, page: Page) -> None:
         super().__init__(page)
         self._awaited = page.session.runner.busy  # this page shows the run when it is done
+        self._switched = ""  # by the walk, said with its run
         self.root.style("padding: 0; gap: 0")
         self.fields = fields = SettingFields(page)
         with self.root:
             with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Settings"'):
                 with ui.element("div").classes("rowbar"):
                     title("Pose at the start")
-                    look = "flat dense no-caps size=sm"
-                    button("All to zero", lambda: self.session.reset_pose(), look=look)
+                    with ui.element("div").classes("row").style("gap: 2px"):
+                        look = "flat dense no-caps size=sm"
+                        reach = button("Move from zero to this pose", self._reach, "reach", look)
+                        reach._props["title"] = "Run from all joints at zero smoothly to this pose"
+                        button("All to zero", lambda: self.session.reset_pose(), look=look)
                 note("Or in the 3D view: drag a body, or click one and turn its ring.")
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
@@ -72,13 +75,13 @@ class MovePanel(ModePanel):
                 self.sliders.on("lock", lambda e: page.act(self.session.lock, e.args))
                 self.locks = Redrawn(self._locks, lambda: self.session.settings.locked)
                 self.joints_note = note()
+                with _part("Motion by hand: keyframes, a path", "timeline"):
+                    self.keyframes = KeyframeEditor(page, self.start_run)
                 self._model(fields)
                 with _part("Mass, length, springs, connectors of modules", "tune"):
                     self.parameters = ModuleNumbers(page)
                 self._control(fields)
                 self._method(fields)
-                with _part("Keyframes: a motion by hand", "timeline"):
-                    self.keyframes = KeyframeEditor(page, self.start_run)
                 with _part("Events during the run", "call_split"):
                     self.events = EventsEditor(page)
                 self.list = RunList(page)
@@ -126,9 +129,6 @@ class MovePanel(ModePanel):
                 with ui.element("div").classes("fields"):
                     for name in names:
                         fields.declared(name)
-                if "ground" in names:
-                    note("Set a free base, ground and a gait, and run it:")
-                    button("Walk on the ground", self._walk, "walk", icon="directions_walk")
                 if "points" in names:
                     take = partial(self.page.act, self.session.take_points)
                     button("Follow the last run", take, "take-points")
@@ -162,13 +162,15 @@ class MovePanel(ModePanel):
                 'instant-feedback aria-label="Progress of the run"'
             )
             test_id(self.progress, "progress")
-            with ui.element("div").classes("row").style("flex-wrap: nowrap"):
+            with ui.element("div").classes("row"):
                 self.run_button = primary("Run", self.start_run, "run", "play_arrow")
-                self.run_button.style("flex-shrink: 0; flex-wrap: nowrap")
+                look = "outline no-caps"
+                self.walk_button = button("Walk", self.walk, "walk", look, icon="directions_walk")
+                self.walk_button._props["title"] = "Set a free base, ground and a gait, and run it"
                 cancel = self.session.runner.worker.cancel
-                self.cancel = button("Cancel", cancel, "cancel", "outline no-caps")
-                self.cancel.style("flex-shrink: 0")
-                self.state = note().props("role=status data-testid=run-state")
+                self.cancel = button("Cancel", cancel, "cancel", look)
+            self.state = note().props("role=status data-testid=run-state")
+            self.state.style("white-space: pre-line")
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -178,15 +180,26 @@ class MovePanel(ModePanel):
             self.page.show_error(self.fields.problem)
         elif self.page.has_body() and not self.session.runner.busy:
             self.page.tour.run_started()
+            self._switched = ""
             self.page.run(self._run())
 
-    def _walk(self) -> None:
-        """A gait on the ground, with all that it needs."""
-        motion = self.session.settings.motion
-        given = WALKING | {"motion": motion if motion in GAITS else "wave"}
-        if self.page.has_body():
-            self.page.act(self.session.edit_settings, **given)
+    def _reach(self) -> None:
+        """A run from all at zero to the pose of the sliders."""
+        before = self.session.settings
+        self.page.act(self.session.reach_pose)
+        if self.session.settings is not before:
             self.start_run()
+
+    def walk(self) -> None:
+        """A gait on the ground, with all that it needs."""
+        if self.page.has_body():
+            before = self.session.settings.hinges
+            self.page.act(self.session.prepare_walk)
+            self.start_run()
+            if (now := self.session.settings.hinges) != before:
+                self._switched = (
+                    f"\nWalk set hinges from {before} to {now}: other joints have sliders."
+                )
 
     async def _run(self) -> None:
         self._awaited = True
@@ -198,11 +211,12 @@ class MovePanel(ModePanel):
     def show_state(self) -> None:
         """The run that is being computed; when it is done, in the player."""
         runner = self.session.runner
-        self.run_button.set_enabled(not runner.busy)
+        for start in (self.run_button, self.walk_button):
+            start.set_enabled(not runner.busy)
         self.cancel.set_enabled(runner.busy)
         self.progress.set_visibility(runner.busy)
         self.progress.set_value(runner.progress or 0.0)
-        self.state.set_text(runner.state)
+        self.state.set_text(runner.state + self._switched)
         if runner.busy or not self._awaited:
             return
         self._awaited = False
@@ -276,7 +290,7 @@ class MovePanel(ModePanel):
 def _part(text: str, icon: str) -> ui.expansion:
     """A part of the settings that opens when needed."""
     part = ui.expansion(text, icon=icon).props("dense dense-toggle")
-    return part.classes("part w-full")
+    return part.classes("part whole")
 
 
 def _motions() -> dict[str, str]:

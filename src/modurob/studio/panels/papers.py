@@ -49,7 +49,7 @@ class PresetDialog:
             self.progress = ui.linear_progress(0.0, show_value=False).props(
                 'instant-feedback aria-label="Progress of the figure"'
             )
-            self.figure = ui.element("div").classes("w-full")
+            self.figure = ui.element("div").classes("whole")
             self.state = note("computing…").props("role=status data-testid=preset-state")
             with ui.element("div").classes("row"):
                 open_ = lambda: page.go(page.studio.new_from_preset(name))  # noqa: E731

@@ -26,7 +26,7 @@ class ProjectList:
     def __init__(self, page: Page, go: Callable[[str], Any], tell: Callable[[str], Any]) -> None:
         self.page, self._go, self._tell = page, go, tell
         self._wanted, self._sure = "", ""
-        with ui.element("div").classes("rowbar w-full"):
+        with ui.element("div").classes("rowbar whole"):
             title("Your projects")
             search = ui.input(placeholder="Search", on_change=self._search)
             search.props('dense outlined clearable aria-label="Search projects"')

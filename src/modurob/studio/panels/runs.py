@@ -99,7 +99,7 @@ class RunList(Redrawn):
         page = self.page
         with page.dialog(f"Name of run {run.number}", 420) as dialog:
             field = ui.input("Name", value=run.title).props("outlined dense autofocus")
-            test_id(field.classes("w-full"), "run-name")
+            test_id(field.classes("whole"), "run-name")
             problem = problem_line("run-name-problem")
 
             def renamed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def gallery(page: Page) -> None:
 def walker_chips(page: Page) -> None:
     """A chip for each body of the zoo: a new project that walks when it is run."""
     title("Walkers")
+    note("On the ground, with a gait tuned for the body; the base of an example above is held.")
     with ui.element("div").classes("row").props('role=group aria-label="Walkers"'):
         for name, walker in ZOO.items():
             chip(walker.title, False, partial(_open_walker, page, name), f"walker-{name}")
@@ -126,12 +128,13 @@ class Tour:
         if now.done == COUNT:
             ui.label("The crab is complete").classes("title")
             ui.label(
-                "Understand shows its matrices and equations. The button computes and plays a "
-                "run: a wave runs through its joints, followed by computed torque, on a fixed "
-                "base. To let it walk, open Ground under Move."
+                "Let it walk on the ground, or let a wave run through its joints while the base "
+                "is held. Understand shows its matrices and equations."
             )
-            text = "Play a gait (fixed base)"
-            primary(text, self._play, "tour-play", "play_arrow")
+            panel = self.page.move_panel
+            walk, play = partial(self._play, panel.walk), partial(self._play, panel.start_run)
+            primary("Walk on the ground", walk, "tour-walk", "directions_walk")
+            button("Play a gait (fixed base)", play, "tour-play", icon="play_arrow")
         else:
             ui.label(f"Step {now.done + 1} of {COUNT}").classes("title")
             here = self.page.mode == "build"
@@ -139,6 +142,6 @@ class Tour:
             test_id(ui.label(text), "tour-text")
         button("End the guide", self.stop, look="flat dense no-caps size=sm")
 
-    def _play(self) -> None:
+    def _play(self, run: Callable[[], None]) -> None:
         self.page.show("move")
-        self.page.move_panel.start_run()
+        run()

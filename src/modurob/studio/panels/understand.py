@@ -239,12 +239,13 @@ class UnderstandPanel(ModePanel):
             self.words.set_text(str(error))
             return
         except JobCanceled:
-            if not self.worker.busy:  # no other entry was asked for
+            if not self.worker.busy and self.part == "equations":  # no other entry was asked for
                 self.words.set_text("canceled")
             return
         finally:
-            self.stop.set_visibility(self.worker.busy)
-        if asked != self.entry:
+            if self.part == "equations":  # else its button is gone
+                self.stop.set_visibility(self.worker.busy)
+        if asked != self.entry or self.part != "equations":
             return
         self.formula.set_content(found["mathml"])
         self.names.set_content(tables.symbols(found["symbols"]))

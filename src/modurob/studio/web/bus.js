@@ -116,8 +116,21 @@ document.addEventListener("pointerup", (event) => {
 
 // -- colors of the theme ---------------------------------------------------------------------------
 
+let colors = new Map(), dark = null; // kept: to ask for one makes the browser compute all styles anew
+
 export function color(name) {
-  return getComputedStyle(document.body).getPropertyValue(`--${name}`).trim();
+  if (!colors.get(name)) colors.set(name, getComputedStyle(document.body).getPropertyValue(`--${name}`).trim());
+  return colors.get(name);
 }
 
-new MutationObserver(() => say("theme")).observe(document.body, { attributeFilter: ["class"] });
+new MutationObserver(() => {
+  const now = document.body.classList.contains("body--dark");
+  if (now === dark) return;
+  dark = now;
+  colors = new Map();
+  say("theme");
+}).observe(document.body, { attributeFilter: ["class"] });
+
+// -- bodies come as JSON text ----------------------------------------------------------------------
+
+export function read(data) { return typeof data === "string" ? JSON.parse(data) : data; }

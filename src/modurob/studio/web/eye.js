@@ -66,6 +66,7 @@ export class Eye {
   }
 
   fly(target, place, smooth) {
+    smooth &&= !matchMedia("(prefers-reduced-motion: reduce)").matches;
     const begin = performance.now(), a = this.controls.target.clone(), b = this.camera.position.clone();
     const flight = (this.flight = [a, b, target, place]); // a journey goes on meanwhile
     const distance = place.distanceTo(target);

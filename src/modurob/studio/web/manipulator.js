@@ -18,13 +18,15 @@ export class Manipulator {
   // `emit(event, detail)` tells the server; `changed()` asks for another frame; `note(text)` shows a line;
   // `ghost(port)` shows what would dock at a port; `box` is an element for a rectangle.
   constructor(stage, { emit, changed, note, ghost, box }) {
-    Object.assign(this, { S: stage, emit, changed, note, ghost, box, drag: null, mode: "", waiting: null, asked: 0 });
+    Object.assign(this, { S: stage, emit, changed, note, ghost, box, drag: null, mode: "", drawing: false, waiting: null, asked: 0 });
     this.rings = new THREE.Group();
     this.plane = new THREE.Plane();
     this.pull = new THREE.Line(new THREE.BufferGeometry().setFromPoints([V(), V()]), new THREE.LineBasicMaterial({ depthTest: false, transparent: true }));
     this.pull.renderOrder = 11;
     this.pull.visible = this.pull.frustumCulled = false;
+    this.path = this.pull.clone(); // that is drawn for a body
     stage.scene.add(this.rings, this.pull);
+    stage.keyframes.group.add(this.path);
     this.material = new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.85 });
     this.unseen = new THREE.MeshBasicMaterial({ visible: false });
     this.ring = new THREE.TorusGeometry(1, 0.05, 10, 64);
@@ -54,6 +56,7 @@ export class Manipulator {
       this.drag = { ...from, kind: "box" };
       return true;
     }
+    this.place_rings(); // new ones have their place only once they are drawn
     const ring = this.mode === "move" ? ray.intersectObjects(this.rings.children)[0] : null;
     if (ring) {
       const { joint } = ring.object.userData, axis = this.axis(joint);
@@ -61,7 +64,7 @@ export class Manipulator {
     } else {
       const found = S.bodies.pick(ray);
       if (!found || S.bodies.cast.modules.find((m) => m.name === found.module).base) return false;
-      if (this.mode === "move") this.drag = { ...from, kind: "body", body: found.body, grip: found.point };
+      if (this.mode === "move") this.drag = { ...from, kind: "body", body: found.body, grip: found.point, path: this.drawing ? [found.point.toArray()] : null };
       if (this.mode === "build") this.drag = { ...from, kind: "module", module: found.module };
     }
     return Boolean(this.drag);
@@ -93,6 +96,12 @@ export class Manipulator {
       this.emit("move", { name: drag.module, module, port, child_port, turn });
     }
     if (drag.kind === "box") this.emit("pick", { modules: this.inside(drag, event) });
+    if (drag.path) {
+      this.drawing = false;
+      this.waiting = null;
+      this.emit("pose", drag.values); // the path is followed from here
+      this.emit("path", { body: S.bodies.cast.bodies[drag.body], point: drag.point.toArray(), path: drag.path });
+    }
     S.clicked = performance.now();
     return true;
   }
@@ -125,10 +134,26 @@ export class Manipulator {
     this.changed();
   }
 
+  // The next drag of a body draws a path for it.
+  draw() {
+    this.drawing = true;
+    this.show_path([]);
+    this.note("Drag a body along the path that it shall follow; Escape ends it");
+  }
+
+  show_path(places) {
+    this.path.visible = places.length > 1;
+    this.path.geometry.dispose();
+    this.path.geometry = new THREE.BufferGeometry().setFromPoints(places.map((p) => V().fromArray(p)));
+    this.changed();
+  }
+
   // Escape: as it was before the drag.
   cancel() {
     const { drag } = this;
     this.drag = null;
+    this.drawing = false;
+    this.show_path([]);
     this.finish();
     if (drag?.values) this.send("pose", drag.values);
   }
@@ -155,6 +180,7 @@ export class Manipulator {
     const { S } = this, target = ray.ray.intersectPlane(this.plane, V());
     if (!target) return;
     drag.target = target;
+    if (drag.path) this.show_path((drag.path = [...drag.path, target.toArray()]));
     this.send("drag", { body: S.bodies.cast.bodies[drag.body], point: drag.point.toArray(), target: target.toArray() });
     this.show_pull();
   }
@@ -175,6 +201,7 @@ export class Manipulator {
     const now = performance.now();
     if (now - this.asked < ANSWER) { this.waiting = [event, detail]; return; }
     this.asked = now;
+    this.waiting = null; // it is older
     this.emit(event, detail);
   }
 
@@ -182,7 +209,6 @@ export class Manipulator {
   answered() {
     const { waiting } = this;
     this.asked = 0;
-    this.waiting = null;
     if (waiting) this.send(...waiting);
     this.show_pull();
   }
@@ -345,7 +371,7 @@ export class Manipulator {
   // R turns what is carried or about to be docked; Escape ends a drag.
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) return;
-    if (event.key === "Escape" && this.drag?.on) this.cancel();
+    if (event.key === "Escape" && (this.drag?.on || this.drawing)) this.cancel();
     else if (event.key.toLowerCase() === "r" && this.mode === "build") {
       const { drag, S } = this, port = drag?.port ?? S.ghostPort;
       if (drag?.kind === "module") this.emit("carry", { module: drag.module, step: (drag.step = (drag.step ?? 0) + 1) });

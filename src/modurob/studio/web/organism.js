@@ -1,6 +1,6 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
 import { THREE } from "nicegui-scene";
-import { color, highlight, on, say } from "modurob-web/bus.js";
+import { color, highlight, on, read, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
@@ -47,13 +47,14 @@ export default {
 
   mounted() {
     // Not in data(): Vue's proxies cost time and break three.js.
-    const S = (this.S = {});
+    const { tick } = this;
+    const S = (this.S = { set dirty(on) { this.stale = on; this.frame ??= requestAnimationFrame(tick); } }); // no frames at rest
     const canvas = this.$el.querySelector("canvas");
     S.canvas = canvas;
     S.labels = this.$el.querySelector(".stage-labels");
-    const rich = !software();
+    const rich = (S.rich = !software());
     S.renderer = new THREE.WebGLRenderer({ canvas, antialias: rich });
-    S.renderer.setPixelRatio(rich ? Math.min(2, devicePixelRatio) : 1);
+    S.renderer.setPixelRatio(Math.min(rich ? 2 : 1, devicePixelRatio));
     S.renderer.shadowMap.enabled = rich;
     S.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
     S.scene = new THREE.Scene();
@@ -63,6 +64,7 @@ export default {
     S.bodies = new Bodies(S.scene);
     S.ghost = new Bodies(S.scene, 0.5);
     S.other = new Bodies(S.scene, 0.28);
+    S.keyframes = new Bodies(S.scene, 0.22);
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
@@ -92,26 +94,12 @@ export default {
     S.guides = new Guides(this.$refs.bar, this.$refs.arrows, (place) => this.visit(place));
     this.theme();
     this.pointer(canvas);
-    const loop = () => {
-      S.frame = requestAnimationFrame(loop);
-      S.eye.controls.update();
-      if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
-      if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
-      S.dirty = false;
-      S.hands.place_rings();
-      S.measures.draw(S.bodies, S.camera, this.$el.clientWidth, this.$el.clientHeight);
-      S.renderer.render(S.scene, S.camera);
-      this.place_labels();
-      S.guides.measure(S.camera, S.eye.controls.target, this.$el.clientHeight);
-      S.guides.point(S.camera, S.playback.active ? S.playback.pieces() : [], this.$el.clientWidth, this.$el.clientHeight, S.eye.controls.target);
-      S.rendered = performance.now();
-    };
-    loop();
     window.modurob = { ...(window.modurob ?? {}), stage: S };
   },
 
   beforeUnmount() {
     cancelAnimationFrame(this.S.frame);
+    this.S.frame = 0; // not null: none is asked for any more
     this.S.observer.disconnect();
     this.S.ends.forEach((end) => end());
     this.S.hands.dispose();
@@ -119,6 +107,24 @@ export default {
   },
 
   methods: {
+    // A frame. The camera's damping asks for the next one while it moves.
+    tick() {
+      const { S } = this, { clientWidth: w, clientHeight: h } = this.$el;
+      S.frame = null;
+      S.eye.controls.update();
+      if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
+      if (!S.stale) return;
+      if (!S.rich && performance.now() - S.rendered < SLOW) { S.dirty = true; return; }
+      S.stale = false;
+      S.hands.place_rings();
+      S.measures.draw(S.bodies, S.camera, w, h);
+      S.renderer.render(S.scene, S.camera);
+      this.place_labels();
+      S.guides.measure(S.camera, S.eye.controls.target, h);
+      S.guides.point(S.camera, S.playback.active ? S.playback.pieces() : [], w, h, S.eye.controls.target);
+      S.rendered = performance.now();
+    },
+
     // -- what is drawn beside the body -------------------------------------------------------------
     markers() {
       const { S } = this;
@@ -165,8 +171,8 @@ export default {
     },
 
     // -- what the server sends ---------------------------------------------------------------------
-    set_state(state) {
-      const { S } = this, first = !S.state?.cast;
+    set_state(given) {
+      const { S } = this, first = !S.state?.cast, state = read(given);
       S.state = state;
       S.playback.stop();
       S.live.stop();
@@ -201,6 +207,18 @@ export default {
       S.hands.answered();
       this.redraw();
     },
+    // Ghosts of a motion through points, a list of poses for each; they are seen with the pose at the start.
+    set_keyframes(poses) {
+      const { S } = this, { cast } = S.state, count = cast?.bodies.length;
+      S.keyframes.clear();
+      if (poses.length) {
+        S.keyframes.set({ ...cast, bodies: poses.flatMap(() => cast.bodies),
+          solids: poses.flatMap((_, k) => cast.solids.map((s) => ({ ...s, body: s.body + k * count }))) });
+        S.keyframes.pose(poses.flat(2));
+      } else S.hands.show_path([]);
+      this.redraw();
+    },
+    draw_path() { this.S.hands.draw(); },
     set_carry(carried) { this.S.hands.set_carry(carried); },
     // A live robot: the scene when it changes, a frame many times a second.
     set_live(scene) {
@@ -250,6 +268,7 @@ export default {
     show_run(run) {
       const { S } = this;
       if (!run) return this.stop_run();
+      if (this.mode && !["move", "see"].includes(this.mode)) return; // it was asked for before the panel changed
       S.playback.start(run);
       this.played = true;
       S.eye.along();
@@ -289,6 +308,7 @@ export default {
       S.ports.instanceMatrix.needsUpdate = true;
       if (S.ports.instanceColor) S.ports.instanceColor.needsUpdate = true;
       S.hands.mode = this.mode;
+      S.keyframes.group.visible = this.mode === "move" && !S.playback.active;
       S.hands.show_rings();
       this.draw_axes();
       this.mark_base();
@@ -376,7 +396,7 @@ export default {
       const way = playback.travel(this.follow), far = way.length();
       eye.along(way, (point) => playback.reach(point));
       this.S.scenery.follow(eye.controls.target);
-      this.$refs.way.textContent = far > 0.005 ? `${this.follow === "mass" ? "center of mass" : "base"} ${far.toFixed(2)} m from where it was` : "";
+      this.$refs.way.textContent = far > 0.005 ? `${this.follow === "mass" ? "center of mass" : "base"} moved by ${far.toFixed(2)} m` : "";
     },
     // To a piece that is out of sight; the camera stays there.
     visit(place) {

@@ -1,5 +1,5 @@
 // The organism from above, on a grid: click to dock, drag to move, right-click to remove.
-import { highlight, on } from "modurob-web/bus.js";
+import { highlight, on, read } from "modurob-web/bus.js";
 
 const EDGE = 0.3; // of a cell: this near to a side means that side
 const DRAG = 6; // pixels
@@ -40,9 +40,9 @@ export default {
         </g>
         <rect v-if="focused && cursor" class="plan-cursor" :x="cursor.x - 0.48" :y="-cursor.y - 0.48" width="0.96" height="0.96" rx="0.14" />
       </svg>
-      <div v-if="plan.cells.length === 0" class="plan-empty">{{ plan.hidden ? 'This body has no cubes on a grid: build it in the 3D view.' : 'Click a cell to place the first module.' }}</div>
+      <div v-if="plan.cells.length === 0 && !hint" class="plan-empty">{{ plan.hidden ? 'This body has no cubes on a grid: build it in the 3D view.' : 'Click a cell to place the first module.' }}</div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
-      <div id="plan-help" class="sr-only">Arrow keys move the cursor, Enter docks or selects, R turns, B makes the base, Delete removes.</div>
+      <div id="plan-help" class="sr-only">Arrow keys move the cursor, Enter docks or selects, R turns the new piece over a free cell, else the chosen module, B makes the base, Delete removes.</div>
     </div>`,
   data: () => ({
     plan: { cells: [], links: [], sites: [], hidden: 0 }, kind: null, selected: null, chosen: [], ghost: null, hint: null,
@@ -69,9 +69,11 @@ export default {
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
     set_plan(plan) {
-      this.plan = plan;
+      this.plan = Object.freeze(read(plan));
       this.ghost = this.bubble = this.drag = null;
       this.follow();
+      if (this.turned) this.show(this.target(this.over)); // as it docks now
+      this.turned = false;
     },
     set_palette(kind) { this.kind = kind; this.ghost = null; },
     select(name, chosen) { Object.assign(this, { selected: name, chosen }); },
@@ -149,7 +151,7 @@ export default {
 
     // -- the pointer -------------------------------------------------------------------------------
     move(event) {
-      const p = this.point(event), x = Math.round(p.x), y = Math.round(p.y);
+      const p = (this.over = this.point(event)), x = Math.round(p.x), y = Math.round(p.y);
       if (this.pressed && !this.drag && this.pressed.cell && Math.hypot(event.clientX - this.pressed.x, event.clientY - this.pressed.y) > DRAG && !this.pressed.cell.base) {
         this.drag = { name: this.pressed.cell.name, names: this.beyond(this.pressed.cell.name) };
         this.$refs.svg.setPointerCapture(event.pointerId);
@@ -193,7 +195,7 @@ export default {
       const r = this.$refs.svg.getBoundingClientRect();
       const inside = event.clientX > r.x && event.clientX < r.right && event.clientY > r.y && event.clientY < r.bottom;
       if (inside && done) this.click(this.point(event));
-      else this.show(inside ? this.target(this.point(event)) : null);
+      else this.show(inside ? this.target((this.over = this.point(event))) : null);
     },
     click(p) {
       const x = Math.round(p.x), y = Math.round(p.y);
@@ -212,7 +214,7 @@ export default {
       if (!near.length) return "Nothing to dock to here: choose a cell beside a module.";
       return `'${near[0].name}' has no free dock on this side.`;
     },
-    leave() { if (!this.drag) { this.ghost = null; highlight(null, null); } },
+    leave() { if (!this.drag) { this.ghost = null; this.turned = false; highlight(null, null); } },
     erase(event) {
       const p = this.point(event), cell = this.cell_at(Math.round(p.x), Math.round(p.y));
       if (cell) this.$emit("remove", { module: cell.name });
@@ -228,18 +230,24 @@ export default {
         const [dx, dy] = arrows[event.key];
         this.cursor = { x: this.cursor.x + dx, y: this.cursor.y + dy };
         this.came = [-dx, -dy];
-        const p = this.toward();
+        const p = (this.over = this.toward());
         highlight(this.cell_at(this.cursor.x, this.cursor.y)?.name ?? null, null);
         this.show(this.target(p));
         this.at_pixels = { x: this.size[0] / 2, y: this.size[1] / 2 };
       } else if (event.key === "Enter" || event.key === " ") {
         this.click(here ? this.cursor : this.toward());
       } else if ((event.key === "Delete" || event.key === "Backspace") && name) this.$emit("remove", { module: name });
-      else if (letter === "r") this.$emit("turn", { module: here?.name ?? null });
+      else if (letter === "r") this.turn(here);
       else if (letter === "b" && name) this.$emit("rebase", { module: name });
       else return;
       event.preventDefault();
       event.stopPropagation(); // the page has keys, too
+    },
+    // The new piece over a free cell; without one, the module at the cursor or the chosen one.
+    turn(here) {
+      const { ghost, over } = this;
+      this.turned = Boolean(ghost && !this.drag && ghost.x === Math.round(over.x) && ghost.y === Math.round(over.y));
+      this.$emit("turn", this.turned ? { module: null, site: [ghost.site.module, ghost.site.port] } : { module: here?.name ?? null });
     },
     // A point of the cursor's cell near the edge it was entered by.
     toward() {

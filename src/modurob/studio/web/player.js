@@ -63,7 +63,7 @@ export default {
       </div>
       <span class="time" ref="time" data-testid="time">–</span>
       <select v-if="tints.length" aria-label="Color of modules" title="Color of modules" v-model="tint" @change="picked = tint; setTint()" data-testid="tint">
-        <option value="">own colors</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
+        <option value="">module colors</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
       <select aria-label="Speed" title="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
       <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
       <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Center of mass" aria-label="Center of mass" @click="setMass"><span class="material-icons">adjust</span></button>
