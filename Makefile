@@ -36,8 +36,10 @@ check: $(VENV)/.dev  ## Lint, format, types and import direction
 	$(BIN)/pyright
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-bench: $(VENV)/.dev  ## Measure side by side with other engines
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench  ## Measure side by side with other engines; write docs/benchmarks.md and the README's table
+	$(BIN)/python -m benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks.headline
+	$(BIN)/python -m benchmarks.page
 
 docs: $(VENV)/.dev  ## Build the documentation into site/
 	PYTHONPATH=. $(BIN)/zensical build --strict --clean
@@ -75,6 +77,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
 $(VENV)/.frameworks: $(VENV)/.dev
 	@echo "installing PyTorch, JAX and CasADi into $(VENV) (a gigabyte or more, once) ..."
 	@$(PIP) --editable '.[torch,jax,casadi]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "installing the engines that the benchmarks compare with into $(VENV) ..."
+	@$(PIP) --editable '.[bench]'
 	@touch $@
 
 # Once, before the workers of the tests would all do the same work at the same time.

@@ -19,7 +19,9 @@ from scipy.optimize import nnls
 from modurob import Organism, StateError, examples
 from modurob.compiler.routine import cores
 from modurob.distributed import LockStep, balance
-from modurob.distributed.balancing import LAWS, stability_region, support
+from modurob.distributed.balancing import support
+from modurob.distributed.balancing.laws import LAWS
+from modurob.distributed.balancing.support import stability_region
 
 TREES, QUICK_TREES = 50, 4
 DURATION, QUICK_DURATION = 3.0, 2.0  # [s]

@@ -1,7 +1,14 @@
-"""Dynamics against Pinocchio and MuJoCo: microseconds a state, and how many times faster.
+"""Dynamics against Pinocchio, CasADi, dynibo and MuJoCo: microseconds a state, and ratios.
 
-All contenders of a row run in one process, interleaved, on one thread, on the same
-states; the fastest of many rounds counts for each. Before timing, their results are compared.
+All contenders of a row run in one process, interleaved, on one thread, on the same states; the
+fastest of many rounds counts for each, in CPU time. Before timing, their results are compared. All
+write into arrays that are made once, modurob by `Model.prepare`; only "plain" calls make new ones.
+CasADi's C is generated from the operations that modurob has simplified (`interop.casadi.graph`, its
+Jacobians for matrices), compiled by gcc with `-O3 -march=native` and called in a loop in C; single
+calls go through its buffers, which are bound to fixed arrays. Pinocchio's batches run in C++:
+`rneaInParallel`, `abaInParallel`, and loops of ours around `crba` and `computeRNEADerivatives`.
+dynibo and MuJoCo have no batches and are called from Python with one state. MuJoCo computes more
+than is asked.
 """
 
 from __future__ import annotations
@@ -11,24 +18,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
-import mujoco
 import numpy as np
-import pinocchio as pin
 
 from benchmarks.bodies import grid_tree
-from benchmarks.peers import depth_first, mujoco_model, pinocchio_model
+from benchmarks.contest import FUSED_UP_TO, VECTORS, Contest, repeated
 from benchmarks.timing import interleaved
 from modurob import Model, examples
 
-BUDGET, QUICK_BUDGET = 2.0, 0.3  # [s] for each comparison
-STATES, MATRICES = 10_000, 400  # of a batch: vectors, and matrices
-SAME = 1e-9  # relative; random trees of 1,000 modules lose some digits in every engine
-SAME_IN_MUJOCO = 1e-8  # relative; it stores principal axes of inertia as rounded quaternions
-PINOCCHIO_UP_TO = 300  # joints; its data grow with the cube of them, to over 2 GB there
-FUSED_UP_TO = 60  # joints; beyond, compiling takes longer than most batches
+BUDGET, QUICK_BUDGET = 1.5, 0.3  # [s] for each comparison
+STATES = 10_000  # of a large batch
+SIZES = (1, 16, 256, 4096)  # of small batches
+SIZES_OF = ("grid 6", "grid 20", "grid 60")  # bodies whose small batches are measured
+ENOUGH = 1000  # states in one measurement, so that the clock does not matter
 
 
 def bodies(quick: bool) -> dict[str, Model]:
@@ -38,113 +41,6 @@ def bodies(quick: bool) -> dict[str, Model]:
     for n in () if quick else (300, 1000):
         found[f"grid {n}"] = grid_tree(n).model()
     return found
-
-
-class Contest:
-    """One organism in all engines, with states to run."""
-
-    def __init__(self, model: Model, states: int) -> None:
-        rng = np.random.default_rng(0)
-        self.model, self.states = model, states
-        self.fused = model.compile() if model.nv <= FUSED_UP_TO else None
-        self.order = depth_first(model)
-        self.compared = model.nv <= PINOCCHIO_UP_TO
-        self.peer = pinocchio_model(model, self.order)
-        if self.compared:
-            self.data, self.pool = self.peer.createData(), pin.ModelPool(self.peer, 1)
-        self.mj = mujoco_model(model, self.order)
-        self.mj_data = mujoco.MjData(self.mj)
-        self.q = np.array([model.random_configuration(rng) for _ in range(states)])
-        self.v, self.a = rng.standard_normal((2, states, model.nv))
-        self.theirs = [np.ascontiguousarray(x[:, self.order]) for x in (self.q, self.v, self.a)]
-        self.columns = [np.asfortranarray(x.T) for x in self.theirs]
-        self.out = np.zeros((model.nv, states), order="F")
-
-    def agree(self) -> None:
-        """All engines give the same forces and accelerations, or the comparison means nothing."""
-        q, v, a = self.q[0], self.v[0], self.a[0]
-        tau = self.model.inverse_dynamics(q, v, a)
-        if self.compared:
-            tau[self.order] = pin.rnea(self.peer, self.data, *(x[0] for x in self.theirs))
-        scale = np.abs(tau).max()
-        for model in filter(None, (self.model, self.fused)):
-            assert np.abs(model.inverse_dynamics(q, v, a) - tau).max() < SAME * scale
-            assert np.abs(model.forward_dynamics(q, v, tau) - a).max() < SAME * len(a) * 1e3
-        assert np.abs(self._mujoco_inverse() - tau[self.order]).max() < SAME_IN_MUJOCO * scale
-
-    def _mujoco_inverse(self) -> np.ndarray:
-        d = self.mj_data
-        d.qpos[:], d.qvel[:], d.qacc[:] = (x[0] for x in self.theirs)
-        mujoco.mj_inverse(self.mj, d)
-        return d.qfrc_inverse.copy()
-
-    def _mujoco_forward(self) -> None:
-        d = self.mj_data
-        d.qpos[:], d.qvel[:], d.qfrc_applied[:] = (x[0] for x in self.theirs)
-        mujoco.mj_forward(self.mj, d)
-
-    def count(self, name: str) -> int:
-        """States of a batch; matrices get fewer, so that memory is not what is measured."""
-        matrices = name in ("mass_matrix", "inverse_dynamics_derivatives")
-        return min(self.states, MATRICES) if matrices else self.states
-
-    def batched(self, name: str) -> dict[str, Callable[[], Any]]:
-        """Contenders for a batch of all states."""
-        in_parallel = {
-            "inverse_dynamics": pin.rneaInParallel,
-            "forward_dynamics": pin.abaInParallel,
-        }
-        count = self.count(name)
-        args = [x[:count] for x in (self.q, self.v, self.a)]
-        args = args[:1] if name == "mass_matrix" else args
-        work: dict[str, Callable[[], Any]] = {
-            "dyads": lambda: getattr(self.model, name)(*args, threads=1)
-        }
-        if self.fused is not None and name != "inverse_dynamics_derivatives":
-            fused = self.fused
-            work["fused"] = lambda: getattr(fused, name)(*args, threads=1)
-        if not self.compared:
-            return work
-        if name in in_parallel:
-            run = in_parallel[name]
-            work["pinocchio"] = lambda: run(1, self.pool, *self.columns, self.out)
-        elif name == "mass_matrix":
-            work["pinocchio"] = lambda: [
-                pin.crba(self.peer, self.data, q) for q in self.theirs[0][:count]
-            ]
-        else:
-            rows = list(zip(*(x[:count] for x in self.theirs), strict=True))
-            work["pinocchio"] = lambda: [
-                pin.computeRNEADerivatives(self.peer, self.data, q, v, a) for q, v, a in rows
-            ]
-        return work
-
-    def single(self, name: str, repetitions: int) -> dict[str, Callable[[], Any]]:
-        """Contenders for one state, called from Python."""
-        q, v, a = (np.array(x[0]) for x in (self.q, self.v, self.a))
-        peer = {"inverse_dynamics": pin.rnea, "forward_dynamics": pin.aba}[name]
-        theirs = self._mujoco_inverse if name == "inverse_dynamics" else self._mujoco_forward
-        calls: dict[str, Callable[[], Any]] = {
-            "prepared dyads": _bound(self.model.prepare(name), q, v, a),
-            "plain": _bound(getattr(self.model, name), q, v, a),
-            "pinocchio": _bound(peer, self.peer, self.data, *(np.array(x[0]) for x in self.theirs)),
-            "mujoco": theirs,
-        }
-        if self.fused is not None:
-            calls["prepared fused"] = _bound(self.fused.prepare(name), q, v, a)
-
-        def repeated(call: Callable[[], Any]) -> Callable[[], Any]:
-            def run() -> None:
-                for _ in range(repetitions):
-                    call()
-
-            return run
-
-        return {key: repeated(call) for key, call in calls.items()}
-
-
-def _bound(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
-    return lambda: function(*args)
 
 
 def report(label: str, seconds: dict[str, float], each: int) -> dict[str, Any]:
@@ -159,6 +55,32 @@ def report(label: str, seconds: dict[str, float], each: int) -> dict[str, Any]:
     return {"microseconds": micros, "times_faster_than_pinocchio": ratios}
 
 
+def timed(work: dict[str, Any], repetitions: int, budget: float) -> dict[str, float]:
+    """Shortest CPU time of so many calls of each contender [s]."""
+    return interleaved(repeated(work, repetitions), budget, clock=time.process_time)
+
+
+def measure(label: str, contest: Contest, budget: float) -> dict[str, Any]:
+    """All comparisons of one body."""
+    row: dict[str, Any] = {"missing": contest.missing} if contest.missing else {}
+    small = contest.model.nv <= FUSED_UP_TO
+    for name in VECTORS + ("mass_matrix", "inverse_dynamics_derivatives") * small:
+        count = contest.count(name)
+        found = timed(contest.batched(name, count), 1, budget)
+        row[name] = report(f"{label}: {name}", found, count)
+        for size in (size for size in SIZES if label in SIZES_OF and size <= count):
+            calls = -(-ENOUGH // size)
+            found = timed(contest.batched(name, size), calls, budget / 3)
+            row[f"{name}, batch of {size}"] = report(
+                f"{label}: {name}, {size}", found, calls * size
+            )
+    for name in VECTORS * small:
+        calls = 2000 // contest.model.nv + 50
+        found = timed(contest.single(name), calls, budget)
+        row[f"single {name}"] = report(f"{label}: one {name}", found, calls)
+    return row
+
+
 def redocking(budget: float) -> dict[str, float]:
     """From undocking one of 100 modules to the first torque of the new body."""
     organism = examples.snake(100)
@@ -169,27 +91,28 @@ def redocking(budget: float) -> dict[str, float]:
         rest, _ = organism.undock("m99")
         rest.model().inverse_dynamics(still, still, still)
 
-    best = interleaved({"undock": work}, budget)
+    best = interleaved({"undock": work}, budget, clock=time.process_time)
     print(f"undock 1 of 100 modules -> first torque: {1e3 * best['undock']:.2f} ms")
     return {"milliseconds": 1e3 * best["undock"]}
 
 
 def compiling() -> dict[str, float]:
-    """Seconds to fuse 20 joints, and to answer first in a new process with an empty cache."""
+    """CPU seconds to fuse 20 joints, and to answer first in a new process with an empty cache."""
     from modurob.compiler import fused, jit
+    from modurob.equations.quantities import QUANTITIES
 
     model, seconds = grid_tree(20, seed=7).model(), {}
     with tempfile.TemporaryDirectory() as folder:
         kept = os.environ.get(jit.CACHE_VARIABLE)
         os.environ[jit.CACHE_VARIABLE] = folder
         for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix"):
-            begin = time.perf_counter()
-            jit.compile_ir(fused.module_ir(name, model))
-            seconds[f"fuse {name}"] = time.perf_counter() - begin
+            begin = time.process_time()
+            jit.compile_ir(fused.module_ir(QUANTITIES[name], model))
+            seconds[f"fuse {name}"] = time.process_time() - begin
         script = (
-            "import time; b = time.perf_counter(); import modurob as mr, numpy as np; "
+            "import time; b = time.process_time(); import modurob as mr, numpy as np; "
             "m = mr.examples.crab().model(); m.inverse_dynamics(*np.zeros((3, 3))); "
-            "print(time.perf_counter() - b)"
+            "print(time.process_time() - b)"
         )
         for label in ("cold", "warm"):
             done = subprocess.run(
@@ -223,18 +146,7 @@ def run(quick: bool) -> dict[str, Any]:
     for label, model in bodies(quick).items():
         contest = Contest(model, STATES if model.nv <= FUSED_UP_TO else 1000)
         contest.agree()
-        row = results[label] = {}
-        batches = ["inverse_dynamics", "forward_dynamics"]
-        if model.nv <= FUSED_UP_TO:
-            batches += ["mass_matrix", "inverse_dynamics_derivatives"]
-        for name in batches:
-            found = interleaved(contest.batched(name), budget)
-            row[name] = report(f"{label}: {name[:26]}", found, contest.count(name))
-        if model.nv <= FUSED_UP_TO:
-            repetitions = 2000 // model.nv + 50
-            for name in ("inverse_dynamics", "forward_dynamics"):
-                found = interleaved(contest.single(name, repetitions), budget)
-                row[f"single {name}"] = report(f"{label}: one {name}", found, repetitions)
+        results[label] = measure(label, contest, budget)
     results["redocking"] = redocking(budget)
     results["compiling"] = compiling()
     results["exponents"] = growth(results)

@@ -36,6 +36,18 @@ def timed(cp: Any, work: Callable[[], Any]) -> float:
     return float(np.median(seconds))
 
 
+def on_host_clock(launch: Callable[[], Any], wait: Callable[[Any], Any], queued: int = 1) -> float:
+    """Median seconds of a call, until the result of the last of `queued` calls is there."""
+    seconds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        for _ in range(queued - 1):
+            launch()
+        wait(launch())
+        seconds.append((time.perf_counter() - begin) / queued)
+    return float(np.median(seconds))
+
+
 def expected(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Forces by the readable reference, in double precision."""
     from modurob.model.reference import reference
@@ -43,7 +55,9 @@ def expected(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.nd
     return reference(model, "inverse_dynamics", q, v, a)
 
 
-def in_jax(model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> float | None:
+def in_jax(
+    model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray, queued: int = 1
+) -> float | None:
     """Seconds of the same batch in JAX, or None where it is not installed."""
     try:
         import jax
@@ -94,12 +108,7 @@ def in_jax(model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray
     found = run(*arrays).block_until_ready()
     wanted = expected(model, q[:64], v[:64], a[:64])
     assert np.abs(np.asarray(found[:64]) - wanted).max() < SAME[dtype] * np.abs(wanted).max()
-    seconds = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        run(*arrays).block_until_ready()
-        seconds.append(time.perf_counter() - begin)
-    return float(np.median(seconds))
+    return on_host_clock(lambda: run(*arrays), lambda x: x.block_until_ready(), queued)
 
 
 def run(quick: bool) -> dict[str, Any]:

@@ -24,23 +24,23 @@ def table() -> str:
     measured = results("dynamics")
     found, machine = measured["results"], measured["machine"]
     lines = [
-        "| a state, in a batch of 10,000, one thread | Pinocchio "
+        "| a state, in a batch of 10,000, one thread | Pinocchio | C from CasADi "
         "| modurob, new body | modurob, compiled |",
-        "| --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for name, words in NAMES.items():
         for body, what in BODIES.items():
             row = found[body][name]
             us, ratio = row["microseconds"], row["times_faster_than_pinocchio"]
             lines.append(
-                f"| {words}, {what} | {us['pinocchio']:.2f} µs "
+                f"| {words}, {what} | {us['pinocchio']:.2f} µs | {_time(us, 'casadi')} "
                 f"| {us['dyads']:.3f} µs ({ratio['dyads']:.0f}×) "
                 f"| {us['fused']:.3f} µs ({ratio['fused']:.0f}×) |"
             )
     one = found["grid 20"]["single inverse_dynamics"]
     us, ratio = one["microseconds"], one["times_faster_than_pinocchio"]
     lines.append(
-        f"| one call from Python, 20 joints | {us['pinocchio']:.2f} µs "
+        f"| one call from Python, 20 joints | {us['pinocchio']:.2f} µs | {_time(us, 'casadi')} "
         f"| {us['prepared dyads']:.2f} µs ({ratio['prepared dyads']:.0f}×) "
         f"| {us['prepared fused']:.2f} µs ({ratio['prepared fused']:.0f}×) |"
     )
@@ -54,15 +54,23 @@ def table() -> str:
     words = (
         "Undocking one of 100 modules and answering with the new body's torques takes "
         f"{redock:.1f} ms; docking 1,000 modules, with both models and their poses, "
-        f"{thousand:.0f} ms. Measured by `make bench` on {machine['cores']} shared cores of an "
-        f"{machine['cpu']}, the engines interleaved in one process; ratios vary by some 30 % "
-        "between runs, and small batches gain less. On another machine, with an "
+        f"{thousand:.0f} ms. Measured by `make bench` on a shared {machine['cpu']} with "
+        f"vectors of {machine['doubles_in_a_vector']} doubles, the engines interleaved in one "
+        "process; ratios vary by some 30 % between runs, and small batches gain less. "
+        "The ratios are to Pinocchio; "
+        "[docs/benchmarks.md](docs/benchmarks.md) has all comparisons, the losses first. "
+        "On another machine, with an "
         f"{gpu['device']}, inverse dynamics of 20 joints in float32 runs at {rate / 1e3:.1f} "
         f"billion states/s, {rate / jax:.0f} times the same recursion in JAX, one after the other. "
-        "See [benchmarks/results](benchmarks/results)."
+        "The numbers are in [benchmarks/results](benchmarks/results)."
     )
     lines += ["", *textwrap.wrap(words, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
+
+
+def _time(us: dict[str, float], engine: str) -> str:
+    """Microseconds of an engine that may not have been there."""
+    return f"{us[engine]:.2f} µs" if engine in us else "–"
 
 
 def main() -> None:

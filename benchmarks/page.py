@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from benchmarks.headline import HERE, NAMES, results
 
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
-Every number on this page is read from the files in `benchmarks/results`, which `make bench` writes
-(or `python -m benchmarks NAME`); `python -m benchmarks.page` makes the page, and a test compares it
-with the files. Each section names its machine and its method; results are compared before anything
-is timed. Ratios above 1 say how many times faster modurob is; **bold ratios are below 1: there the
-other engine is faster.** Ratios vary by some 30 % between runs on shared machines.
+Every number on this page is read from the files in `benchmarks/results`. `make bench` measures and
+writes the files, this page and the README's table (`make bench BENCH="dynamics vectors"`: those
+two only); a test compares them. Each section names its machine and its method; results are compared
+before anything is timed. Ratios above 1 say how many times faster modurob is; **bold ratios are
+below 1: there the other engine is faster.** Ratios vary by some 30 % between runs on shared
+machines.
 
-The other engines are the wheels of PyPI, which run on any CPU of the kind; modurob compiles for the
-CPU it runs on, which is part of what is measured.
+Pinocchio, MuJoCo and dynibo are the wheels of PyPI, which run on any CPU of the kind; modurob, and
+gcc for C from CasADi and SymPy, compile for the CPU they run on, which is part of what is measured.
 """
 BODIES = {
     "grid 2": "tree of cubes, 2 joints",
@@ -27,6 +29,8 @@ BODIES = {
     "superbot 60": "SuperBot tree, 60 joints",
     "grid 300": "tree of cubes, 300 joints",
 }
+PEERS = ("pin", "mujoco", "casadi", "dynibo", "filterpy", "jax", "frax", "mujoco-warp")
+ENGINES = {"pinocchio": "Pinocchio", "casadi": "CasADi", "dynibo": "dynibo", "mujoco": "MuJoCo"}
 QUANTITIES = {
     **NAMES,
     "mass_matrix": "mass matrix",
@@ -65,58 +69,125 @@ def section(title: str, name: str, *tables: str) -> str:
     """A heading, the method as the benchmark's own docstring tells it, tables and the machine."""
     source = (HERE / f"{name}.py").read_text(encoding="utf-8")
     method = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[2]
-    machine = results(name)["machine"]
+    measured = results(name)
+    machine = measured["machine"]
     versions = machine["packages"]
-    peers = [f"{key} {versions[key]}" for key in ("pin", "mujoco", "filterpy") if key in versions]
+    peers = [f"{key} {versions[key]}" for key in PEERS if key in versions]
+    cores = "one core" if machine["cores"] == 1 else f"{machine['cores']} cores"
+    load = f" with a load of {machine['load']:.1f}" if "load" in machine else ""
     where = (
-        f"*{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}"
-        f"{''.join(f', {peer}' for peer in peers)}; {machine['date'][:10]};* "
+        f"*{machine['cpu']}, {cores}{load}, Python {machine['python']}"
+        f"{''.join(f', {peer}' for peer in peers)}; {machine['date'][:10]}"
+        f"{', few repetitions' if measured['quick'] else ''};* "
         f"`benchmarks/{name}.py`\n"
     )
     return "\n".join([f"## {title}\n", f"{method}\n", *tables, where])
 
 
+def fastest_other(us: dict[str, float]) -> str:
+    """Name of the fastest engine that is not modurob."""
+    return min((name for name in us if name.split()[0] in ENGINES), key=lambda name: us[name])
+
+
+def raced(us: dict[str, float], way: str) -> str:
+    """A time of ours, with its ratios to Pinocchio and to the fastest other engine."""
+    if way not in us:
+        return "–"
+    other = us[fastest_other(us)]
+    ratios = f"{ratio(us['pinocchio'] / us[way])}, {ratio(other / us[way])}"
+    return f"{number(us[way], 'µs')} ({ratios})"
+
+
+def comparisons(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Each comparison of the dynamics with Pinocchio and others, in words, and its microseconds."""
+    for key, words in QUANTITIES.items():
+        for place, body in BODIES.items():
+            for name, row in found.get(place, {}).items():
+                what, _, batch = name.removeprefix("single ").partition(", ")
+                if what == key and "pinocchio" in row["microseconds"]:
+                    size = batch or ("one call" if name.startswith("single ") else "large batch")
+                    yield f"{words}, {body}, {size}", row["microseconds"]
+
+
+def losses(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Comparisons in which another engine is faster than all of modurob's ways, the worst first."""
+    lost = []
+    for what, us in comparisons(found):
+        theirs = fastest_other(us)
+        ours = min((name for name in us if name.split()[0] not in ENGINES), key=lambda n: us[n])
+        if us[theirs] < us[ours]:
+            cells = (what, f"{ENGINES[theirs.split()[0]]}, {number(us[theirs], 'µs')}")
+            lost.append((us[theirs] / us[ours], (*cells, number(us[ours], "µs"))))
+    return [(*cells, ratio(value)) for value, cells in sorted(lost)]
+
+
 def dynamics() -> str:
-    """Batches and single calls against Pinocchio and MuJoCo."""
+    """Batches and single calls against Pinocchio and others; losses first."""
     found = results("dynamics")["results"]
-    batches = [
-        (
-            f"{words}, {body}",
-            number(us["pinocchio"], "µs"),
-            *(compared(us.get(tier), "µs", us["pinocchio"]) for tier in ("dyads", "fused")),
-        )
-        for key, words in QUANTITIES.items()
-        for place, body in BODIES.items()
-        if (row := found[place].get(key)) and (us := row["microseconds"])
-    ]
-    single = [
-        (
-            f"{words}, {body}",
-            number(us["pinocchio"], "µs"),
-            number(us["mujoco"], "µs"),
-            *(compared(us[way], "µs", us["pinocchio"]) for way in ("plain", "prepared dyads")),
-        )
-        for key, words in NAMES.items()
-        for place, body in BODIES.items()
-        if (row := found[place].get(f"single {key}")) and (us := row["microseconds"])
-    ]
+    pairs = list(comparisons(found))
+    peers = ("pinocchio", "casadi")
+
+    def rows(ending: str, engines: Sequence[str], ways: Sequence[str]) -> list[tuple[str, ...]]:
+        return [
+            (
+                what.removesuffix(f", {ending}"),
+                *(number(us.get(engine), "µs") for engine in engines),
+                *(raced(us, way) for way in ways),
+            )
+            for what, us in pairs
+            if ending in what
+        ]
+
+    lost = losses(found)
     compiling = found["compiling"]
     once = [(what, number(1e3 * compiling[what], "ms")) for what in compiling]
     once.append(
         ("undock one of 100 modules, answer", number(found["redocking"]["milliseconds"], "ms"))
     )
+    missing = {
+        f"{engine} ({BODIES[place]}): {reason}"
+        for place in BODIES
+        for engine, reason in found.get(place, {}).get("missing", {}).items()
+    }
+    tiers, names = ("dyads", "fused"), [ENGINES[peer] for peer in peers]
     return section(
         "Dynamics", "dynamics",
-        "A state in a batch of 10,000, one thread. Pinocchio's batches of inverse and forward "
-        "dynamics run in C++ (`rneaInParallel`, `abaInParallel`); its mass matrix and derivatives "
-        "are called from Python, state by state, since it offers no batches of them:\n",
-        grid(("quantity", "Pinocchio", "new body", "compiled body"), batches),
-        "One call from Python, ratios to Pinocchio; prepared calls write into arrays that are "
-        "given once:\n",
-        grid(("quantity", "Pinocchio", "MuJoCo", "plain", "prepared"), single),
+        f"**Losses.** Another engine is faster than modurob in {len(lost)} of {len(pairs)} "
+        "comparisons.\n",
+        *([grid(("comparison", "fastest engine", "modurob", "ratio"), lost)] if lost else []),
+        "A state in a batch of 10,000 (matrices: 400), one thread. In parentheses: ratio to "
+        "Pinocchio, ratio to the fastest other engine.\n",
+        grid(("quantity", *names, "new body", "compiled body"), rows("large batch", peers, tiers)),
+        "A state in small batches:\n",
+        grid(("quantity", *names, "new body", "compiled body"), rows("batch of", peers, tiers)),
+        "One call from Python:\n",
+        grid(
+            ("quantity", *ENGINES.values(), "plain", "prepared", "prepared, compiled"),
+            rows("one call", list(ENGINES), ("plain", "prepared dyads", "prepared fused")),
+        ),
+        *([f"Missing: {'; '.join(sorted(missing))}.\n"] if missing else []),
         "What is done once:\n",
         grid(("what", "time"), once),
     )  # fmt: skip
+
+
+def vectors() -> str:
+    """Widths of vectors."""
+    found = results("vectors")["results"]
+    rows = [
+        (
+            f"{NAMES[name]}, {BODIES[body]}, {words}",
+            *(compared(us[tier], "µs", us["pinocchio"]) for us in each),
+        )
+        for case in next(iter(found.values()))
+        for body, _, name in [case.partition(", ")]
+        for tier, words in (("dyads", "new body"), ("fused", "compiled"))
+        for each in [[row[case]["microseconds"] for row in found.values()]]
+    ]
+    head = ("a state in a batch of 10,000", *(f"{width} doubles" for width in found))
+    own = results("vectors")["machine"]["doubles_in_a_vector"]
+    text = f"This machine's own vectors hold {own} doubles. Ratios to Pinocchio:\n"
+    return section("Vector widths", "vectors", text, grid(head, rows))
 
 
 def simulation() -> str:
@@ -176,6 +247,21 @@ def symbolic() -> str:
     return section("Closed forms", "symbolic", grid(head, rows))
 
 
+def sympy_code() -> str:
+    """C from SymPy."""
+    found = results("sympy_code")["results"]
+    rows = [
+        (
+            count, number(sum(row["seconds"].values()), "s"), number(us["sympy"], "µs"),
+            *(compared(us[tier], "µs", us["sympy"]) for tier in ("dyads", "fused")),
+        )
+        for count, row in found.items()
+        for us in [row["microseconds"]]
+    ]  # fmt: skip
+    head = ("joints", "to compiled C", "a state in SymPy's C", "new body", "compiled body")
+    return section("C from SymPy", "sympy_code", grid(head, rows))
+
+
 def scaling() -> str:
     """Docking and models of growing bodies."""
     found = results("scaling")["results"]
@@ -202,6 +288,24 @@ def gpu() -> str:
     head = ("body", "inverse dynamics", "forward dynamics", "inverse, JAX", "ratio")
     text = f"{found['device']}, {found['states']:,} states, million states a second:\n"
     return section("GPU", "gpu", text, grid(head, rows))
+
+
+def gpu_batches() -> str:
+    """A GPU against JAX, frax and MuJoCo Warp in batches of several sizes."""
+    found = results("gpu_batches")["results"]
+    peers = [p for p in ("JAX", "frax", "MuJoCo Warp") if p in found["one call"]["1"]]
+    parts = [f"{found['device']}, {found['joints']} joints, million states a second.\n"]
+    for kind in ("one call", "queued calls"):
+        rows = [
+            (
+                f"{int(size):,}", number(row["modurob"]),
+                *(f"{number(row[p])} ({ratio(row['modurob'] / row[p])})" if p in row else "–"
+                  for p in peers),
+            )
+            for size, row in found[kind].items()
+        ]  # fmt: skip
+        parts.append(grid((f"states, {kind}", "modurob", *peers), rows))
+    return section("GPU, batches of all sizes", "gpu_batches", *parts)
 
 
 def balance() -> str:
@@ -237,7 +341,12 @@ def others() -> str:
 
 def page() -> str:
     """The whole page."""
-    parts = (dynamics, simulation, ground, control_step, symbolic, scaling, gpu, balance, others)
+    parts = [
+        dynamics, vectors, sympy_code, simulation, ground, control_step, symbolic, scaling, gpu,
+        balance, others,
+    ]  # fmt: skip
+    if (HERE / "results" / "gpu_batches.json").exists():  # needs a GPU
+        parts.insert(parts.index(balance), gpu_batches)
     return "\n".join([HEAD, *(part() for part in parts)])
 
 

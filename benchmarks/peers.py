@@ -1,37 +1,58 @@
-"""The same organism in Pinocchio and in MuJoCo, for side-by-side measurements.
+"""The same organism in Pinocchio, MuJoCo and dynibo, for side-by-side measurements.
 
-Benchmarks check that all three give the same numbers before they time anything; the independent
+Benchmarks check that all of them give the same numbers before they time anything; the independent
 oracles, built from the docking list, are in tests/oracles.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 import pinocchio as pin
 
+from benchmarks.c_code import NoPeer
 from modurob import Model
+from modurob.interop import write_urdf
 
 ALIGNED = {
     (False, 0): pin.JointModelRX, (False, 1): pin.JointModelRY, (False, 2): pin.JointModelRZ,
     (True, 0): pin.JointModelPX, (True, 1): pin.JointModelPY, (True, 2): pin.JointModelPZ,
 }  # fmt: skip
+DYNIBO_GRAVITY = 9.80665  # [m/s^2]; it takes no other
 
 
 def depth_first(model: Model) -> list[int]:
-    """Joints branch by branch: both peers want subtrees numbered in one piece."""
-    beyond: dict[int, list[int]] = {}
-    for k, parent in enumerate(model.parent.tolist()):
-        beyond.setdefault(parent, []).append(k)
+    """Joints branch by branch: Pinocchio and MuJoCo want subtrees numbered in one piece."""
+    children = _children(model)
     order: list[int] = []
-    waiting = beyond.get(0, [])[::-1]
+    waiting = children.get(0, [])[::-1]
     while waiting:
         k = waiting.pop()
         order.append(k)
-        waiting.extend(reversed(beyond.get(k + 1, [])))
+        waiting.extend(reversed(children.get(k + 1, [])))
     return order
+
+
+def breadth_first(model: Model) -> list[int]:
+    """Joints by their distance from the base, as dynibo numbers them."""
+    children = _children(model)
+    order = list(children.get(0, []))
+    for k in order:
+        order.extend(children.get(k + 1, []))
+    return order
+
+
+def _children(model: Model) -> dict[int, list[int]]:
+    """Joints on each link."""
+    children: dict[int, list[int]] = {}
+    for k, parent in enumerate(model.parent.tolist()):
+        children.setdefault(parent, []).append(k)
+    return children
 
 
 def axis_of(model: Model, k: int) -> np.ndarray:
@@ -89,6 +110,18 @@ def mujoco_model(model: Model, order: list[int]) -> mujoco.MjModel:
         )
         elements[k + 1] = body
     return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+
+
+def dynibo_robot(model: Model) -> Any:
+    """The same tree, read by dynibo from a URDF."""
+    try:
+        from dynibo import Robot
+    except ImportError as error:
+        raise NoPeer("not installed") from error
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "body.urdf"
+        write_urdf(model, path)
+        return Robot.from_urdf(str(path))
 
 
 def _text(numbers: np.ndarray | list[float]) -> str:

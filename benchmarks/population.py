@@ -3,9 +3,10 @@
 Bodies of 4 to 12 Backbones with a free base, joints that follow sines by PD control within limits,
 steps of 1 ms. Both have the same shapes, masses, gains, limits and friction; contacts are each
 engine's own, between bodies and ground only. MuJoCo has one native rollout for each body, as many
-at a time as there are cores, of a sample of the bodies; and one loop in Python for each body, which
-sets the commands and takes a step, as revolve2 and ARIEL evaluate bodies. They run one process on
-each core, here it is one loop after the other: compare seconds of the processor. Seconds are those
+at a time as there are cores, of a sample of the bodies; and one loop in Python for each body, whose
+brain computes the commands before each step, in the style of revolve2 and ARIEL, whose own code is
+not run here. They run one process on each core, here it is one loop after the
+other: compare seconds of the processor. Seconds are those
 of the wall clock, and of all cores together, which other work on the machine disturbs less. A
 population of 131,072 is rolled out once, for a tenth of the time.
 """
@@ -47,11 +48,14 @@ class Rival:
         peer.opt.timestep = STEP
         data.qpos[:3], data.qpos[3:7] = start[:3], start[[6, 3, 4, 5]]
         self.start = np.concatenate([[0.0], data.qpos, data.qvel])[None]
-        times = STEP * np.arange(round(DURATION / STEP))[:, None]
-        rate = 2 * np.pi * waves.frequency[k]
-        angle, A = rate * times + waves.phase[k, :n], waves.amplitude[k, :n]
-        # kp (command - q) - kd v is the same law as here
-        self.command = (A * np.sin(angle) + KD / KP * A * rate * np.cos(angle))[None]
+        self.rate = 2 * np.pi * waves.frequency[k]
+        self.phase, self.amplitude = waves.phase[k, :n], waves.amplitude[k, :n]
+        self.command = self.brain(STEP * np.arange(round(DURATION / STEP))[:, None])[None]
+
+    def brain(self, time: Any) -> np.ndarray:
+        """(..., joints) commands; kp (command - q) - kd v is the same law as here. [rad]"""
+        angle = self.rate * time + self.phase
+        return self.amplitude * (np.sin(angle) + KD / KP * self.rate * np.cos(angle))
 
     def run(self) -> float:
         """Height of the base at the end. [m]"""
@@ -59,11 +63,11 @@ class Rival:
         return float(states[0, -1, 3])
 
     def run_in_python(self) -> float:
-        """The same in a loop of Python. [m]"""
+        """The same in a loop of Python, with a brain that is asked before each step. [m]"""
         model, data = self.body
         mujoco.mj_setState(model, data, self.start[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
-        for command in self.command[0]:
-            data.ctrl[:] = command
+        for _ in range(self.command.shape[1]):
+            data.ctrl[:] = self.brain(data.time)
             mujoco.mj_step(model, data)
         return float(data.qpos[2])
 

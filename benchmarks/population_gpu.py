@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of
-from benchmarks.gpu import ROUNDS, in_jax, timed
+from benchmarks.gpu import in_jax, on_host_clock, timed
 from modurob import Ground, JointWaves, Organism, Population, StateError
 from modurob.interop import write_urdf
 from modurob.population.cuda import CudaExecutor, CupyLauncher
@@ -44,10 +44,10 @@ class EventLauncher(CupyLauncher):
         compiled, cuda = super().kernel(source, name, options), self.xp.cuda
         self.attributes = compiled.attributes
 
-        def launch(*arguments: Any) -> None:
+        def launch(*arguments: Any, **options: Any) -> None:
             begin, end = cuda.Event(), cuda.Event()
             begin.record()
-            compiled(*arguments)
+            compiled(*arguments, **options)
             end.record()
             end.synchronize()
             self.seconds += 1e-3 * cuda.get_elapsed_time(begin, end)
@@ -99,7 +99,9 @@ def rollout_rates(population: Population, cp: Any) -> Iterator[tuple[str, dict[s
         )
 
 
-def in_frax(organism: Organism, dtype: str, arrays: list[np.ndarray]) -> float | None:
+def in_frax(
+    organism: Organism, dtype: str, arrays: list[np.ndarray], queued: int = 1
+) -> float | None:
     """Seconds of a batch of inverse dynamics in frax, or None where it is not installed."""
     try:
         import frax
@@ -119,12 +121,7 @@ def in_frax(organism: Organism, dtype: str, arrays: list[np.ndarray]) -> float |
     found = np.asarray(run(*given).block_until_ready()[:64])
     wanted = model.inverse_dynamics(*(x[:64] for x in arrays))
     assert np.abs(found - wanted).max() < 1e-3 * np.abs(wanted).max()
-    seconds = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        run(*given).block_until_ready()
-        seconds.append(time.perf_counter() - begin)
-    return float(np.median(seconds))
+    return on_host_clock(lambda: run(*given), lambda x: x.block_until_ready(), queued)
 
 
 def inverse_dynamics_rates(population: Population, dtype: str, cp: Any) -> dict[str, float]:

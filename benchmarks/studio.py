@@ -1,4 +1,4 @@
-"""The studio: from a click to the 3D view, a drag of an arm, the script of a frame of 100 modules.
+"""The studio: from a click to the 3D view, a drag of an arm, the script of a frame of many modules.
 
 A headless Chromium without a graphics card looks at a server of its own. A click on the plan docks
 a module; the time counts until the stage has drawn the new body. The frame's script is what the
@@ -9,6 +9,7 @@ body of 500 modules is dragged, too, and a module is docked to it in the tree.
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 from pathlib import Path
@@ -23,6 +24,8 @@ from modurob.studio.project import History, SavedBody
 CLICKS, QUICK_CLICKS = 30, 8
 MODULES, LARGE = 100, 500
 SECONDS, QUICK_SECONDS = 8, 3  # of playback
+RUN_S = {MODULES: 2.0, LARGE: 0.2}  # that is played, by the number of modules
+WARM = 60  # frames until the browser has compiled the script
 SIZE = {"width": 1280, "height": 720}
 LONG = 120_000  # [ms]
 
@@ -69,18 +72,52 @@ ROW = """async (row) => {
 }"""
 
 
-def drag(browser: Any, server: browsers.Server, body: Any, module: str, seconds: int) -> Any:
-    """Updates a second while a module is dragged, and the page that showed it."""
+class Cost:
+    """CPU time of a page's main thread and of the server since it was made. [ms]"""
+
+    def __init__(self, page: Any, server: browsers.Server) -> None:
+        self._server = server.process.pid
+        self._page = page.context.new_cdp_session(page)
+        self._page.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._begin = self._read()
+
+    def _read(self) -> dict[str, float]:
+        metrics = self._page.send("Performance.getMetrics")["metrics"]
+        found = {entry["name"]: 1000 * entry["value"] for entry in metrics}
+        times = Path(f"/proc/{self._server}/task").glob("*/schedstat")  # empty without Linux
+        server = sum(int(file.read_text().split()[0]) for file in times) / 1e6
+        return {
+            "page": found["TaskDuration"],
+            "script": found["ScriptDuration"],
+            "server": server,
+        }
+
+    def each(self, count: float) -> dict[str, float]:
+        """Of one of so many."""
+        now = self._read()
+        return {f"{key}_cpu_ms": (now[key] - self._begin[key]) / count for key in now}
+
+
+def opened(browser: Any, server: browsers.Server, name: str, body: Any) -> Any:
+    """A page that shows a body in a project of its own."""
     project = projects.Project(History(SavedBody(body)))
-    name = f"drag {len(body)}"
     Folder(server.folder).write(name, projects.to_bytes(project))
     page = browser.new_page(viewport=SIZE)
     page.set_default_timeout(LONG)
     page.goto(f"{server.url}/project/{name}")
     page.wait_for_function(f"window.modurob?.stage?.bodies.cast?.modules.length === {len(body)}")
+    return page
+
+
+def drag(browser: Any, server: browsers.Server, body: Any, module: str, seconds: int) -> Any:
+    """Updates a second while a module is dragged, and the page that showed it."""
+    page = opened(browser, server, f"drag {len(body)}", body)
     page.get_by_test_id("mode-move").click()
     page.wait_for_timeout(1500)  # the eye has come to rest
-    return page.evaluate(DRAG, [module, seconds]), page
+    page.evaluate(DRAG, [module, 1])  # routines are compiled
+    cost = Cost(page, server)
+    found = page.evaluate(DRAG, [module, seconds])
+    return {**found, **cost.each(found["updates_per_second"] * seconds)}, page
 
 
 def large(browser: Any, server: browsers.Server, seconds: int) -> dict[str, float]:
@@ -92,13 +129,17 @@ def large(browser: Any, server: browsers.Server, seconds: int) -> dict[str, floa
     page.get_by_test_id(f"row-{end}").click()
     page.get_by_test_id(f"row-{end}:3").wait_for()
     page.wait_for_timeout(1500)
-    times = []
-    for k in range(3):
+    times, costs = [], []
+    for k in range(5):
+        cost = Cost(page, server)
         times.append(page.evaluate(ROW, f"row-m{LARGE - 1 + k}:3"))
+        costs.append(cost.each(1))
         page.get_by_test_id(f"row-m{LARGE + k}:3").wait_for()
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(1000)
     page.close()
-    return {"modules": LARGE, **dragged, "dock_in_tree_ms": statistics.median(times)}
+    docked = {f"dock_{key}": statistics.median(c[key] for c in costs) for key in costs[0]}
+    wall = {"dock_in_tree_ms": statistics.median(times), "fastest_dock_ms": min(times)}
+    return {"modules": LARGE, **dragged, **wall, **docked}
 
 
 def click_times(browser: Any, server: browsers.Server, count: int) -> list[float]:
@@ -121,47 +162,50 @@ def click_times(browser: Any, server: browsers.Server, count: int) -> list[float
     return times
 
 
-def playback(browser: Any, server: browsers.Server, seconds: int) -> dict[str, float]:
+def playback(browser: Any, server: browsers.Server, modules: int, seconds: int) -> dict[str, float]:
     """Script of a frame while the player runs. [ms]"""
-    page = browser.new_page(viewport=SIZE)
-    page.set_default_timeout(LONG)
-    page.goto(server.opened)
-    page.wait_for_function(f"window.modurob?.stage?.bodies.cast?.modules.length === {MODULES}")
+    page = opened(browser, server, f"play {modules}", examples.snake(modules))
     page.get_by_test_id("mode-move").click()
-    page.get_by_test_id("set-duration").fill("2")
+    page.get_by_test_id("set-duration").fill(str(RUN_S[modules]))
     page.get_by_test_id("set-duration").blur()
     page.get_by_test_id("run").click()
     page.wait_for_function("window.modurob.clock.playing")
     page.get_by_test_id("mode-see").click()
     page.wait_for_function("window.modurob.plots.charts.size > 0")
+    page.wait_for_function(f"window.modurob.stats.frames > {WARM}")
+    cost = Cost(page, server)
     page.evaluate("Object.assign(window.modurob.stats, { frames: 0, script: 0 })")
     page.wait_for_timeout(1000 * seconds)
     stats = page.evaluate("({ ...window.modurob.stats })")
+    each = cost.each(stats["frames"])
     solids = page.evaluate("window.modurob.stage.bodies.cast.solids.length")
     page.close()
     return {
-        "modules": MODULES,
+        "modules": modules,
         "solids": solids,
         "frames": stats["frames"],
         "frames_per_second": stats["frames"] / seconds,
         "script_per_frame_ms": stats["script"] / stats["frames"],
+        "all_script_cpu_ms": each["script_cpu_ms"],  # with that of drawing
+        "page_cpu_ms": each["page_cpu_ms"],
     }
 
 
 def run(quick: bool) -> dict[str, Any]:
-    """Both measurements."""
+    """All measurements."""
     if why := browsers.missing():
         raise SystemExit(f"the studio cannot be measured here: {why}")
-    with tempfile.TemporaryDirectory() as folder, browsers.browsing() as browser:
-        body = Path(folder) / "snake.json"
-        examples.snake(MODULES).save(body)
-        with browsers.serving(Path(folder) / "projects", str(body)) as server:
-            times = click_times(browser, server, QUICK_CLICKS if quick else CLICKS)
-            seconds = QUICK_SECONDS if quick else SECONDS
-            arm, page = drag(browser, server, examples.arm("bababab"), "m6", seconds)
-            page.close()
-            many = large(browser, server, seconds)
-            played = playback(browser, server, seconds)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browsers.browsing() as browser,
+        browsers.serving(Path(folder) / "projects") as server,
+    ):
+        times = click_times(browser, server, QUICK_CLICKS if quick else CLICKS)
+        seconds = QUICK_SECONDS if quick else SECONDS
+        arm, page = drag(browser, server, examples.arm("bababab"), "m6", seconds)
+        page.close()
+        many = large(browser, server, seconds)
+        played = [playback(browser, server, count, seconds) for count in (MODULES, LARGE)]
     clicks = {
         "clicks": len(times),
         "median_ms": statistics.median(times),
@@ -170,13 +214,17 @@ def run(quick: bool) -> dict[str, Any]:
     print(
         f"click to 3D: median {clicks['median_ms']:.0f} ms, slowest {clicks['slowest_ms']:.0f} ms"
     )
-    print(
-        f"{played['modules']} modules play with {played['script_per_frame_ms']:.2f} ms of script a "
-        f"frame, {played['frames_per_second']:.0f} frames a second without a graphics card"
-    )
+    for each in played:
+        print(
+            f"{each['modules']} modules play with {each['script_per_frame_ms']:.2f} ms of script a "
+            f"frame ({each['all_script_cpu_ms']:.2f} ms of CPU with drawing), "
+            f"{each['frames_per_second']:.0f} frames a second without a graphics card"
+        )
     print(
         f"an arm of 7 joints is dragged with {arm['updates_per_second']:.0f} updates a second; "
         f"{LARGE} modules with {many['updates_per_second']:.0f}, and a click in their tree takes "
         f"{many['dock_in_tree_ms']:.0f} ms"
     )
-    return {"click_to_3d": clicks, "drag": arm, "large": many, "playback": played}
+    load = os.getloadavg()[0]  # of other programs, too: times of CPU do not depend on it
+    found = {"click_to_3d": clicks, "drag": arm, "large": many, "playback": played[0]}
+    return {**found, "large_playback": played[1], "load": load}
