@@ -128,18 +128,27 @@ def is_type_checking(node: ast.AST) -> bool:
     )
 
 
-def walk(node: ast.AST, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+def walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """Every node below, and whether it only runs after its file has been imported."""
-    for child in ast.iter_child_nodes(node):
-        yield child, deferred
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from walk(child, deferred or is_function or is_type_checking(child))
+    waiting = [(tree, False)]
+    while waiting:
+        node, deferred = waiting.pop()
+        later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        deferred = deferred or later or is_type_checking(node)
+        found = [(child, deferred) for child in ast.iter_child_nodes(node)]
+        yield from found
+        waiting += found
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def imports_of(path: Path, root: Path, parts: set[str]) -> Iterator[Import]:
     """Imports in one file that lead from its own part into another."""
     source, importer = part_of(path, root), module_name(path, root)
-    for node, deferred in walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+    for node, deferred in walk(parsed(path)):
         for name in imported_names(node, importer):
             # `from modurob import Organism` names no part, so it asks for the public names.
             target = name[1] if len(name) > 1 and name[1] in parts else "__init__"
@@ -251,7 +260,7 @@ def classes() -> list[tuple[ast.ClassDef, str]]:
     return [
         (node, f"{path.relative_to(SOURCE)}:{node.lineno}")
         for path in sorted(SOURCE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ClassDef)
     ]
 

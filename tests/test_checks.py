@@ -62,7 +62,7 @@ def test_whole_numbers_and_ranges():
     with complains(StateError, "from 1 to 5", "6"):
         whole("count", 6, 1, 5)
     assert inside("lag", 1, -2, 2, "rad") == 1.0
-    with complains(StateError, "lag is a number from -2 to 2 (rad)", "3"):
+    with complains(StateError, "lag must be a number from -2 to 2 (rad)", "3"):
         inside("lag", 3, -2, 2, "rad")
 
 

@@ -5,17 +5,39 @@ import math
 
 import pytest
 
-from modurob import Model, Organism, Scenario, Trajectory, control, examples, gaits, simulate
+from modurob import (
+    Ground,
+    Model,
+    Organism,
+    Population,
+    Scenario,
+    Trajectory,
+    control,
+    distributed,
+    examples,
+    gaits,
+    identify,
+    simulate,
+)
 from modurob.control import ComputedTorque, PdGravity, PolePlacement, robustness, step_response
+from modurob.control.references.motions import Quintic, Recorded, minimum_jerk
+from modurob.distributed.balancing.on_ground import stand
+from modurob.distributed.balancing.plant import GearedDrive
 from modurob.distributed.mass import MassAgent, MassNetwork
+from modurob.distributed.plant import PlantOptions
 from modurob.drawing import picture
 from modurob.estimation import Ekf, consistency
 from modurob.gaits import ChaoticMaps, Oscillators, Sine, Wave, preview
-from modurob.interop import read_cobra_modules, read_urdf, write_mjcf, write_urdf
+from modurob.identification import FourierSeries, exciting_motion
+from modurob.interop import read_cobra_modules, read_urdf, write_mjcf, write_srdf, write_urdf
+from modurob.population import JointWaves
+from modurob.search import BodySpace, SearchTask, evolve, write_gallery
+from modurob.search.tasks import way_along
 from modurob.sim import Dock, Noise
 from modurob.stepping import Stops
 from modurob.symbolic import Equations
 from modurob.verification import verify
+from modurob.walking import tune
 
 DEFAULTS = [
     (simulate, {"rtol": 1e-8, "atol": 1e-10, "progress": False, "stops": False}),
@@ -63,6 +85,62 @@ DEFAULTS = [
     (Equations.latex, {"document": False}),
     (Equations.entry, {"short": True}),
     (verify, {"hinges": "dyad", "base": "fixed", "states": 8, "seed": 0}),
+    (Organism.model, {"gravity": (0, 0, -9.81), "elastic": True}),
+    (Organism.equations, {"gravity": (0, 0, -9.81), "elastic": True}),
+    (Ground, {"friction": 0.8, "slope": (0, 0), "cell": 0.05, "lift": False}),
+    (examples.superbot_walker, {"legs": 4, "length": 2}),
+    (evolve, {
+        "task": "walk", "population": 200, "generations": 50, "seed": 0, "strategy": "evolution",
+        "target": "cpu",
+    }),
+    (write_gallery, {"bodies": 4, "films": True}),
+    (BodySpace, {
+        "kinds": "backbone", "modules": (4, 12), "hinges": "dyad", "amplitude": 0.6, "offset": 0.4,
+        "frequency": (0.5, 2),
+    }),
+    (SearchTask, {
+        "unit": "m", "duration": 10, "begin": 0, "payload": 0, "torque": 10, "start": "gait",
+        "clear": True,
+    }),
+    (way_along, {"direction": (1, 0)}),
+    (tune, {"seed": 0, "effort": 0.02, "population": 32}),
+    (Population, {"hinges": "dyad", "base": "free", "gravity": (0, 0, -9.81)}),
+    (Population.from_genotypes, {"gravity": (0, 0, -9.81)}),
+    (Population.rollout, {"dt": 0.001, "target": "cpu", "begin": 0, "servo_rate": 30}),
+    (Population.stepper, {"dt": 0.001, "servo_rate": 30}),
+    (JointWaves, {"phase": 0, "offset": 0, "frequency": 1}),
+    (identify, {"shared": False, "datasheet_error": 0.3}),
+    (exciting_motion, {
+        "duration": 10, "harmonics": 5, "velocity": math.inf, "torque": math.inf, "trials": 200
+    }),
+    (FourierSeries, {"offset": 0, "ramp": 0}),
+    (Quintic, {"v0": 0, "v1": 0, "a0": 0, "a1": 0, "begin": 0}),
+    (Recorded, {"hold": False}),
+    (minimum_jerk, {"begin": 0}),
+    (control.Adaptive, {"spread": 2, "sample_time": 0.001}),
+    (control.Robust, {"mass_error": 0.2}),
+    (control.PidLinearized, {"filter_time": 0, "sample_time": 0.001}),
+    (control.IndependentPid, {"filter_time": 0, "sample_time": 0.001}),
+    (distributed.balance, {
+        "law": "shared", "duration": 5, "loss": 0, "delay": 0, "rate": 25, "gravity": 9.81,
+        "dt": 0.001, "record": 0.005,
+    }),
+    (stand, {
+        "loss": 0, "processes": False, "stiffness": 60, "margin": 0.015, "gravity": 9.81,
+        "record": 0.02,
+    }),
+    (GearedDrive, {"friction": 0.3, "torque": 6}),
+    (PlantOptions, {
+        "gravity": (0, 0, -9.81), "step": 0.001, "noise_q": 0, "noise_v": 0, "friction": 0,
+        "torque": math.inf, "mass_factor": 1, "stiffness": 0, "geared": False, "speed": 1,
+        "seed": 0,
+    }),
+    (distributed.ProcessBus, {"law": "ComputedTorque", "transport": "udp", "loss": 0, "seed": 0}),
+    (distributed.SimulatedBus, {"law": "ComputedTorque", "transport": "in_process"}),
+    (distributed.LockStep, {"world": True, "delay": 0}),
+    (distributed.MassProcesses, {"transport": "udp", "loss": 0, "seed": 0, "heartbeat": 0.1}),
+    (distributed.InProcess, {"loss": 0, "delay": (0, 0), "duplication": 0, "reordering": 0}),
+    (write_srdf, {"samples": 1000, "seed": 0}),
 ]  # fmt: skip
 
 

@@ -1,14 +1,15 @@
 """Measure the tests: change the source at random places and count the changes that a test notices.
 
     pip install 'coverage>=7.10'
-    python tools/mutants.py map                 # once: record the tests that reach each line
-    python tools/mutants.py run --number 150    # change, test, report
+    python tools/mutants.py map -- -n auto      # once: record the tests that reach each line
+    python tools/mutants.py run --number 150 --jobs 16    # change, test, report
     python tools/mutants.py run --only 3,17     # some mutants of the same seed again
 
 Each mutant is one change of one expression or statement in a copy of the repository. Tests that
-reach the line run first, then those of the same package and the files that reach the line. Tests
-in the browser run for mutants of the studio only. A survivor is a missing test or an equivalent
-program; a person decides which. Not part of CI.
+reach the line run first, then others that reach the file, those of the same package before others;
+slow ones last. Tests in the browser run for mutants of the studio only. `map -- tests/sim` adds
+some tests to the map that is there. A survivor is a missing test or an equivalent program; a person
+decides which. Not part of CI.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import ast
 import copy
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -26,11 +28,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "modurob"
@@ -39,8 +46,13 @@ COPIED = (
     *("src", "tests", "docs", "papers", "examples", "benchmarks", "tools"),
     *("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "constraints.txt"),
 )
+DURATIONS = MAP.parent / "seconds.json"
 TIME_LIMIT_S = 300.0  # of one call of pytest: a mutant that runs longer is noticed
-MOST_REACHING = 150  # tests of one mutant's first call; more make it slow
+MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded in the map
+LOADED = ["numpy", "scipy.integrate", "scipy.optimize", "sympy", "pydantic", "llvmlite.binding"]
+FRAMEWORKS = {f"src/modurob/interop/{name}.py": name for name in ("torch", "jax", "casadi")}
+BEGIN = pytest.StashKey[float]()
+FORKED = multiprocessing.get_context("forkserver")  # packages are imported once, not per mutant
 
 SWAPPED = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
@@ -154,8 +166,12 @@ def sample(number: int, seed: int, paths: list[str]) -> list[Mutant]:
     by_package: dict[str, list[Mutant]] = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
         relative = path.relative_to(ROOT).as_posix()
-        if not paths or any(relative.startswith(p) for p in paths):
-            by_package[path.relative_to(SOURCE).parts[0]] += mutants_of(path)
+        if paths and not any(relative.startswith(p) for p in paths):
+            continue
+        if (name := FRAMEWORKS.get(relative)) and find_spec(name) is None:
+            print(f"left out: {relative}, since {name} is not installed")
+            continue
+        by_package[path.relative_to(SOURCE).parts[0]] += mutants_of(path)
     packages = [name for name in by_package if by_package[name]]
     weights = [len(by_package[name]) ** 0.5 for name in packages]  # small packages are seen too
     chosen: list[Mutant] = []
@@ -171,7 +187,10 @@ def sample(number: int, seed: int, paths: list[str]) -> list[Mutant]:
 
 
 def record_map(extra: list[str]) -> None:
-    """Run the tests under coverage and write the tests that reach each line of each file."""
+    """Run tests under coverage; write the tests that reach each line, and their CPU times.
+
+    Tests that the map knows and that do not run now stay as they are.
+    """
     MAP.parent.mkdir(parents=True, exist_ok=True)
     data = MAP.parent / "coverage"
     settings = MAP.parent / "coveragerc"
@@ -185,22 +204,59 @@ def record_map(extra: list[str]) -> None:
     path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
     subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"PYTHONPATH": path})
     subprocess.run([*tool, "combine", f"--rcfile={settings}", "-q"], cwd=ROOT, check=True)
-    MAP.write_text(json.dumps(_reaching(data)))
+    known = read_map()
+    seconds = json.loads(DURATIONS.read_text())
+    reach: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for file, lines in known["reach"].items():
+        for line, tests in lines.items():
+            reach[file][line].update(x for x in tests if x not in seconds)
+    for file, line, test in _reaching(data):
+        reach[file][line].add(test)
+    lists = {file: {k: sorted(x) for k, x in lines.items()} for file, lines in reach.items()}
+    MAP.write_text(json.dumps({"seconds": known["seconds"] | seconds, "reach": lists}))
     print(f"wrote {MAP.relative_to(ROOT)}")
+
+
+def read_map() -> dict[str, dict]:
+    """The recorded map, or an empty one."""
+    return json.loads(MAP.read_text()) if MAP.is_file() else {"seconds": {}, "reach": {}}
 
 
 def pytest_runtest_setup(item) -> None:
     """Tell coverage which test begins; pytest calls this, with this file as a plugin."""
     from coverage import Coverage
 
+    item.stash[BEGIN] = sum(os.times()[:4])
     if (coverage := Coverage.current()) is not None:
         coverage.switch_context(item.nodeid.partition("[")[0])
 
 
-def _reaching(data: Path) -> dict[str, dict[str, list[str]]]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Attach the CPU time so far, that of processes that ended included."""
+    report = yield
+    report.cpu = sum(os.times()[:4]) - item.stash.get(BEGIN, 0.0)
+    return report
+
+
+def pytest_runtest_logreport(report) -> None:
+    """Add up the CPU time of a test over its parameters."""
+    if report.when == "call":
+        seconds_of_tests[report.nodeid.partition("[")[0]] += report.cpu
+
+
+def pytest_sessionfinish(session) -> None:
+    """Write the CPU times, but not those of one worker of pytest-xdist."""
+    if not hasattr(session.config, "workerinput"):
+        DURATIONS.write_text(json.dumps(seconds_of_tests))
+
+
+seconds_of_tests: dict[str, float] = defaultdict(float)
+
+
+def _reaching(data: Path) -> Iterator[tuple[str, str, str]]:
     from coverage.numbits import numbits_to_nums
 
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     with sqlite3.connect(data) as db:
         rows = db.execute(
             "select file.path, context.context, line_bits.numbits from line_bits "
@@ -208,62 +264,84 @@ def _reaching(data: Path) -> dict[str, dict[str, list[str]]]:
         )
         for path, test, bits in rows:
             for line in numbits_to_nums(bits) if test else ():
-                found[str(Path(path).relative_to(ROOT))][str(line)].append(test)
-    return found
+                yield str(Path(path).relative_to(ROOT)), str(line), test
 
 
-def rounds_of_tests(mutant: Mutant, reach: dict) -> list[list[str]]:
-    """Arguments of pytest, call after call, until one fails."""
-    reaching = sorted(set(reach.get(mutant.file, {}).get(str(mutant.line), [])))
-    reaching = [x for x in reaching if "_browser.py" not in x]
-    random.Random(0).shuffle(reaching)
-    rounds = [reaching[:MOST_REACHING]] if reaching else []
+def tests_for(mutant: Mutant, known: dict) -> list[str]:
+    """Tests that may notice a mutant, most likely first.
+
+    Those that reach the line, then those that reach the file: a cached result hides a line from all
+    tests but one, and a constant of a module runs at import. Of each, those of the same package
+    come first, and shorter ones before longer ones.
+    """
+    lines, seconds = known["reach"].get(mutant.file, {}), known["seconds"]
+    at_line = set(lines.get(str(mutant.line), ()))
     package = Path(mutant.file).parts[2].removesuffix(".py")
-    if not reaching or len(reaching) > MOST_REACHING or package == "studio":
-        files = {x.split("::")[0] for x in reaching}
-        if (ROOT / "tests" / package).is_dir():
-            files = {x for x in files if not x.startswith(f"tests/{package}/")}
-            rounds.append([f"tests/{package}"])
-        rounds.append(sorted(files) or ["tests", "--ignore=tests/studio", "--ignore=tests/papers"])
-    return rounds
+    reaching = {x for tests in lines.values() for x in tests}
+    if package != "studio":
+        reaching = {x for x in reaching if "_browser.py" not in x}
+    if not reaching:
+        return [f"tests/{package}" if (ROOT / "tests" / package).is_dir() else "tests"]
+
+    def rank(test: str) -> tuple:
+        return test not in at_line, f"tests/{package}/" not in test, seconds.get(test, 0.0), test
+
+    ordered = sorted(reaching, key=rank)
+    until = [*accumulate(seconds.get(test, 0.0) for test in ordered)]
+    return [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
 
 
-def is_killed(mutant: Mutant, place: Path, reach: dict) -> tuple[bool, str]:
+def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
     """Whether a test fails with a mutant in place, and what ended the search."""
     file = place / mutant.file
-    original = file.read_bytes()
+    original, stat = file.read_bytes(), file.stat()
     file.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
+    tests = tests_for(mutant, known)
     try:
-        for tests in rounds_of_tests(mutant, reach):
-            failed, why = _failing(tests, place)
+        for marked in ("not slow", "slow"):
+            failed, why = _failing([*tests, "-m", marked], place)
             if failed:
                 return True, why
-        return False, "no test failed"
+        return False, why if "map" in why else f"{len(tests)} tests passed"
     finally:
         file.write_bytes(original)
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # its bytecode stays valid
+        if "/compiler/" in mutant.file:
+            shutil.rmtree(place / "cache", ignore_errors=True)
 
 
 def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider",
-               "--tb=line", *tests]  # fmt: skip
-    environment = os.environ | {
-        "PYTHONPATH": str(place / "src"),
-        "MODUROB_CACHE_DIR": str(place / "cache"),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    process = subprocess.Popen(command, cwd=place, env=environment, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)  # fmt: skip
-    try:
-        output, _ = process.communicate(timeout=TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:
+    log = place / "pytest.log"
+    process = FORKED.Process(target=_call_pytest, args=(tests, place, log))
+    process.start()
+    process.join(TIME_LIMIT_S)
+    if process.exitcode is None and process.pid is not None:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.join()
         return True, "time limit"
-    lines = [x for x in output.splitlines() if x.startswith(("FAILED", "ERROR"))]
-    # 4 and 5: no such test, or none at all; the map may be older than the tests
-    return process.returncode not in (0, 4, 5), lines[0][:150] if lines else "pytest's exit code"
+    text = log.read_text()
+    lines = [x for x in text.splitlines() if x.startswith(("FAILED", "ERROR "))]
+    if process.exitcode == 4 and "ERROR: not found" in text and "ERROR collecting" not in text:
+        return False, "a test is not there: record the map again"
+    # 4 otherwise: a file of tests or a conftest cannot be imported; 5: no test is marked so
+    return process.exitcode not in (0, 5), lines[0][:150] if lines else "pytest's exit code"
+
+
+def _call_pytest(tests: list[str], place: Path, log: Path) -> None:
+    """Run pytest in a copy of the repository; other packages are loaded already."""
+    os.setsid()
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.chdir(place)
+    os.environ |= {"PYTHONPATH": str(place / "src"), "MODUROB_CACHE_DIR": str(place / "cache")}
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [str(place / "src")]
+    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line"]
+    code = pytest.main([*options, *tests])
+    sys.stdout.flush()
+    os._exit(code)  # threads of a mutant must not keep it alive
 
 
 # -- the campaign ----------------------------------------------------------------------------------
@@ -271,13 +349,16 @@ def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
 
 def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) -> None:
     """Test a sample of mutants and print the score."""
-    reach = json.loads(MAP.read_text()) if MAP.is_file() else {}
-    if not reach:
+    known = read_map()
+    if not known["reach"]:
         print("no map of the tests: 'python tools/mutants.py map' makes this faster", flush=True)
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    FORKED.set_forkserver_preload(LOADED)
     chosen = list(enumerate(sample(number, seed, paths)))
     chosen = [x for x in chosen if not only or x[0] in only]
     places: Queue[Path] = Queue()
-    survivors = []
+    survivors, killers = [], set()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory(prefix="mutants_") as folder:
         for k in range(jobs):
             places.put(_copy(Path(folder) / str(k)))
@@ -285,7 +366,7 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
         def judge(item: tuple[int, Mutant]) -> tuple[int, Mutant, bool, str, float]:
             place, begin = places.get(), time.monotonic()
             try:
-                return (*item, *is_killed(item[1], place, reach), time.monotonic() - begin)
+                return (*item, *is_killed(item[1], place, known), time.monotonic() - begin)
             finally:
                 places.put(place)
 
@@ -293,10 +374,20 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
             for k, mutant, killed, why, seconds in pool.map(judge, chosen):
                 word = "killed  " if killed else "SURVIVED"
                 print(f"{k:3} {word} {seconds:5.0f} s  {described(mutant)}  [{why}]", flush=True)
+                count = counts[Path(mutant.file).parts[2]]
+                count["killed" if killed else "survived"] += 1
                 if not killed:
                     survivors.append((k, mutant))
+                elif why.startswith("FAILED "):
+                    killers.add(why.removeprefix("FAILED ").split(" - ")[0].partition("[")[0])
+        # a test that fails in a copy without a mutant would kill every mutant
+        failed, why = _failing(sorted(killers), places.get()) if killers else (False, "")
+    for package, count in sorted(counts.items()):
+        print(f"{package:16} {count['killed']} killed, {count['survived']} survived")
     caught = len(chosen) - len(survivors)
     print(f"\n{caught} of {len(chosen)} killed ({caught / len(chosen):.1%}), seed {seed}")
+    if failed:
+        print(f"NOT VALID: a test that killed mutants fails without one, too: {why}")
     for k, mutant in survivors:
         print(f"  {k:3} {described(mutant)}")
 
@@ -314,7 +405,7 @@ def _copy(place: Path) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, place / name)
         else:
             shutil.copy(source, place / name)
     return place

@@ -2,14 +2,16 @@
 
     python tools/release.py [--python python3.12 ...] [--output dist]
 
-By default every Python from 3.11 to 3.14 on the PATH is tried. In each environment the wheel is
-installed alone; the README's first program runs, and commands that need an extra say which one.
-Nothing is uploaded.
+By default every Python from 3.11 to 3.14 on the PATH or of pyenv is tried. In each environment the
+wheel is installed alone: the README's first program and some commands run, and each feature that
+needs an extra says which one. Then the extra studio is installed, and a viewer is saved. Nothing is
+uploaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -22,17 +24,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13, 14)]
-TRY = """
-import modurob as mr
-assert "studio" not in vars(mr)
-view = mr.examples.crab().view()
-try:
-    view.save("crab.html")
-except mr.StateError as error:
-    assert "modurob[studio]" in str(error), error
-else:
-    raise SystemExit("the viewer was written without the extra studio")
-"""
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+WALK = "walk snake --hinges physical --duration 0.5 --html walk.html"
+COMMANDS = ["show crab --json", "verify crab --states 2", "export --runtime robot"]
+# Extra that a feature needs, and a program that uses the feature.
+FEATURES = [
+    ("studio", "mr.examples.crab().view().save('crab.html')"),
+    ("studio", "modurob show crab --html crab.html"),
+    ("studio", "modurob studio --no-browser"),
+    ("mujoco", "mr.walk(mr.examples.snake(3), engine='mujoco', hinges='physical', duration=0.1)"),
+    ("mujoco", "modurob simulate crab --duration 0.1 --engine mujoco"),
+    ("mujoco", "modurob evolve --population 4 --generations 1 --seconds 0.2 --no-films --output o"),
+    ("evolve", "modurob walk snake --hinges physical --duration 0.1 --tune 8"),
+    ("evolve", "modurob evolve --strategy map-elites --output elites"),
+    ("gymnasium", "import modurob.environments"),
+    ("cluster", "modurob control crab --monte-carlo 2 --cluster tcp://127.0.0.1:9"),
+    ("cuda", "mr.examples.crab().model().compile(target='cuda')"),
+    ("torch", "import modurob.interop.torch as m; m.function(mr.examples.crab().model(), 'step')"),
+    ("jax", "import modurob.interop.jax as m; m.function(mr.examples.crab().model(), 'step')"),
+    ("casadi", "import modurob.interop.casadi as m; m.graph(mr.examples.crab().model(), 'step')"),
+]
 
 
 def main() -> None:
@@ -63,11 +74,14 @@ def run(*command: object, **options: object) -> str:
 
 def usable(name: str) -> str | None:
     """Path of a Python that runs; managers of versions leave names that do not."""
-    exe = shutil.which(name)
-    if exe is None or subprocess.run([exe, "-c", ""], capture_output=True, check=False).returncode:
-        print(f"{name}: not here, left out")
-        return None
-    return exe
+    of_pyenv = PYENV.glob(f"{name.removeprefix('python')}.*/bin/python")
+    for exe in filter(None, (shutil.which(name), *map(str, of_pyenv))):
+        if not subprocess.run(
+            [exe, "-c", "import venv"], capture_output=True, check=False
+        ).returncode:
+            return exe
+    print(f"{name}: not here, left out")
+    return None
 
 
 def build(place: Path, output: Path) -> Path:
@@ -123,10 +137,27 @@ def install(exe: str, wheel: Path, place: Path) -> None:
     program = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert program is not None
     run(env / "python", "-c", program[1], cwd=work)
-    run(env / "python", "-c", TRY, cwd=work)
-    run(env / "modurob", "show", "crab", "--json", cwd=work)
-    run(env / "modurob", "export", "--runtime", "robot", cwd=work)
-    print(f"Python {version}: installed, the README's program and two commands ran")
+    for command in COMMANDS:
+        run(env / "modurob", *command.split(), cwd=work)
+    silent = [use for extra, use in FEATURES if f"'modurob[{extra}]'" not in output(env, use, work)]
+    if silent:
+        raise SystemExit(f"Python {version}: no extra is named by\n  " + "\n  ".join(silent))
+    run(env / "pip", "install", "--quiet", f"{wheel}[studio]")
+    run(env / "modurob", *WALK.split(), cwd=work)
+    size = (work / "walk.html").stat().st_size
+    print(
+        f"Python {version}: installed; the README's program and {len(COMMANDS)} commands ran; "
+        f"{len(FEATURES)} features named their extra; a viewer of {size:,} bytes was saved"
+    )
+
+
+def output(env: Path, use: str, work: Path) -> str:
+    """Everything that a command, or else a line of Python, prints."""
+    command = [env / "python", "-c", f"import modurob as mr; {use}"]
+    if use.startswith("modurob "):
+        command = [env / "modurob", *use.split()[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
+    return " ".join((done.stdout + done.stderr).split())
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ from typing import Any
 import numpy as np
 
 from modurob import Ground, Organism, StateError, examples
-from modurob.distributed.balancing import Fault, Impulse, Stood, feet_of, stand
+from modurob.distributed.balancing.faults import Fault
+from modurob.distributed.balancing.on_ground import Impulse, Stood, stand
+from modurob.distributed.balancing.stance import feet_of
 
 PUSH = 0.3  # [N s/kg] of the whole mass, within 50 ms at the base, in a random direction
 BUMP, BUMP_S = 0.45, 1.9  # [N s/kg, s] while a foot is in the air

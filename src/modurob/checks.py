@@ -41,17 +41,20 @@ def positive(name: str, value: Any, unit: str) -> float:
     return float(value)
 
 
-def not_negative(name: str, value: Any, unit: str) -> float:
+def not_negative(name: str, value: Any, unit: str = "") -> float:
     """A finite number that is zero or more, or a `StateError`."""
     if not is_number(value) or value < 0:
-        raise StateError(f"{name} must be zero or a positive number of {unit}, got {value!r}")
+        number = f"number of {unit}" if unit else "number"
+        raise StateError(f"{name} must be zero or a positive {number}, got {value!r}")
     return float(value)
 
 
 def inside(name: str, value: Any, low: float, high: float, unit: str) -> float:
     """A number from low to high, or a `StateError`."""
     if not is_number(value) or not low <= value <= high:
-        raise StateError(f"{name} is a number from {low:g} to {high:g} ({unit}), got {value!r}")
+        raise StateError(
+            f"{name} must be a number from {low:g} to {high:g} ({unit}), got {value!r}"
+        )
     return float(value)
 
 
@@ -126,7 +129,7 @@ def gravity_vector(gravity: Any) -> np.ndarray:
 
     g = as_floats(gravity)
     if g.shape != (3,) or not np.isfinite(g).all():
-        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
+        raise StateError(f"gravity must be three finite numbers [m/s^2], got {gravity!r}")
     return g
 
 

@@ -47,10 +47,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     if format == "modurob-project":
         raise FileError(f"{path}: a project of the studio: open it with 'modurob studio {path}'")
     if not isinstance(format, str) or format not in READERS:
-        raise FileError(
-            f"{path}: not a file of modurob: its format is {reprlib.repr(format)}, formats are "
-            f"{choices(READERS)}"
+        found = (
+            'it has no "format" field'
+            if format is None
+            else f"its format is {reprlib.repr(format)}"
         )
+        raise FileError(f"{path}: not a modurob file: {found}; formats are {choices(READERS)}")
     version, read = READERS[format]
     check_version(data.get("version"), path, version)
     return read(data, str(path))

@@ -96,7 +96,7 @@ def test_processes_report_the_distance_as_it_goes():
         (("--stuck", "m1.pitch"), "--processes goes without --stuck"),
         (("--fault", "die:plant:0.1"), "no module 'plant' in this organism: modules are m0, m1"),
         (("--fault", "die:m1:9"), "--fault at 9 s lies outside of the run of 5 s"),
-        (("--duration", "1e300"), "--duration with --processes is a number from 0 to 3600"),
+        (("--duration", "1e300"), "--duration with --processes must be a number from 0 to 3600"),
     ],
 )
 def test_processes_name_the_options_that_they_do_not_take(arguments, words, tmp_path, monkeypatch):

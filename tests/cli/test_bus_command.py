@@ -62,7 +62,8 @@ def test_json_is_the_last_state_and_nothing_else(tmp_path):
     assert facts["organism"] == facts["joints"] == 3
     assert facts["law"] == "computed torque"
     assert (facts["mode"], facts["motion"]) == ("hold", "")
-    assert all("readings at most 2 periods (10 ms) old" in text for text in facts["missing"])
+    late = ("readings at most 2 periods (10 ms) old", "new readings of")  # on a busy machine
+    assert all(any(x in text for x in late) for text in facts["missing"]), facts["missing"]
     assert facts["modules"][1]["q"] == [pytest.approx(20, abs=3)]
     assert facts["error"] < 0.1 < 10 * facts["error_if_heavier"]
     assert facts["cycles"] > 50
@@ -255,7 +256,7 @@ def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
     mistakes = {
         "kill plant": "no module 'plant': there are m0, m1",
         "wait -1": "N is a whole number, got '-1'",
-        "sleep 1e300": "SECONDS is a number from 0 to 1e+06 (seconds), got 1e+300",
+        "sleep 1e300": "SECONDS must be a number from 0 to 1e+06 (seconds), got 1e+300",
         "plug m0.out base.out 1.5": "TURN is a whole number",
         "push m0 2": "no joint 'm0': joints are m0.joint",
         "push m7.joint 2": "no module 'm7'",
@@ -357,6 +358,27 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self.screen, line.encode())
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C, and again where it came in the moment before readline waits for a key.
+
+        CPython looks for signals once before it waits; a later one is seen with the next key.
+        """
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(DEADLINE / 2)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGINT)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End a bus that a failed test would leave running."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self.screen)
+
 
 def children(pid: int) -> set[int]:
     return {
@@ -377,23 +399,22 @@ def _stat(path: Path) -> tuple[str, int] | None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_a_conversation_and_ctrl_c_leaves_no_process_behind():
-    terminal = Terminal()
-    terminal.until("bus> ")
-    terminal.type("start giusti_b\n")
-    terminal.until("m0: giusti_b")
-    terminal.type("plug base.out m0.in\n")
-    terminal.until("= robot of 1 module")  # told by itself, without a command
-    terminal.type("plug base.out m0.in\n")
-    terminal.until("error: base.out already holds m0.in")
-    modules = children(terminal.process.pid)
-    assert len(modules) == 2  # the plant and the module
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.process.wait(DEADLINE) == 130
-    end = time.monotonic() + DEADLINE
-    while any(Path(f"/proc/{pid}").exists() for pid in modules):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    os.close(terminal.screen)
+    with Terminal() as terminal:
+        terminal.until("bus> ")
+        terminal.type("start giusti_b\n")
+        terminal.until("m0: giusti_b")
+        terminal.type("plug base.out m0.in\n")
+        terminal.until("= robot of 1 module")  # told by itself, without a command
+        terminal.type("plug base.out m0.in\n")
+        terminal.until("error: base.out already holds m0.in")
+        modules = children(terminal.process.pid)
+        assert len(modules) == 2  # the plant and the module
+        terminal.interrupt()
+        assert terminal.process.wait(DEADLINE) == 130
+        end = time.monotonic() + DEADLINE
+        while any(Path(f"/proc/{pid}").exists() for pid in modules):
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def test_a_summary_names_modules_that_are_silent_or_let_go(session):

@@ -204,7 +204,7 @@ def test_new_json_is_json_only(call):
         (("lobster",), ["'lobster'", "crab", "snake"]),
         (("crab", "--modules", "3"), ["--modules", "crab"]),
         (("snake", "--modules", "many"), ["--modules", "many"]),
-        (("snake", "--modules", "0"), ["at least one"]),
+        (("snake", "--modules", "0"), ["at least 1"]),
         (("snake", "--modules", "1000000000"), ["100,000"]),
         (("snake", "--kind", "rubber"), ["rubber", "backbone"]),
         (("arm", "--modules", "xyz"), ["xyz"]),
@@ -369,7 +369,7 @@ def test_show_refuses_broken_files(call, tmp_path, content, words):
 
 
 def test_show_refuses_a_folder_and_bad_pictures(call):
-    is_refused(call("show", "."), "directory")
+    is_refused(call("show", "."), "it is a folder")
     is_refused(call("show", "crab", "--picture", "crab.gif"), ".gif", ".png")
     is_refused(call("show", "crab", "--picture", ""), "--picture", "name of a file")
 
@@ -495,7 +495,7 @@ def test_simulate_prints_loads_where_connectors_have_limits_or_when_asked(call):
         (["--start", "a,b,c"], ["'a,b,c'"]),
         (["--gait", "gallop"], ["'gallop'", "wave"]),
         (["--gait", "wave", "--start", "0,0,0"], ["--gait or --start"]),
-        (["--rtol", "0"], ["--rtol: input should be greater than 0"]),
+        (["--rtol", "0"], ["--rtol: must be greater than 0"]),
         (["--rtol", "1e-15"], ["--rtol: 1e-15 is below the rounding errors"]),
         (["--rtol", "1e-6", "--integrator", "RK4"], ["--rtol: has no effect for RK4"]),
         (["--rtol", "1e-6", "--integrator", "Variational"], ["--rtol: has no effect"]),

@@ -180,7 +180,7 @@ def test_a_plot_and_a_trajectory_are_written_and_kept(call, tmp_path):
     assert (tmp_path / "run.png").stat().st_size > 5000
     run = Trajectory.load(tmp_path / "run.npz")
     assert {"estimate_q", "sigma", "nis", "measured_q"} <= set(run.channels)
-    is_refused(call(*options, "--plot", "run.pdf"), "run.npz: is already there", "--force")
+    is_refused(call(*options, "--plot", "run.pdf"), "run.npz already exists", "--force")
     assert call(*options, "--plot", "run.pdf", "--force").exit_code == 0
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
 
@@ -229,13 +229,13 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
         (("crab", "--to", "nan,0,0"), ["--to takes numbers", "[deg, m]", "nan,0,0"]),
         (("crab", "--torque-limit", "1,2"), ["--torque-limit has 2 numbers"]),
         (("crab", "--torque-limit", "-1"), ["--torque-limit must be at least 0"]),
-        (("crab", "--settle", "0"), ["--settle: input should be greater than 0"]),
+        (("crab", "--settle", "0"), ["--settle: must be greater than 0"]),
         (("crab", "--sample-time", "-1"), ["--sample-time must be a positive"]),
         (("crab", "--duration", "0"), ["duration", "positive"]),
         (("crab", "--delay", "0.003"), ["whole samples of 0.002 s"]),
-        (("crab", "--delay", "-1"), ["--delay: input should be greater than or equal to 0"]),
-        (("crab", "--masses", "0"), ["--masses: input should be greater than 0"]),
-        (("crab", "--noise", "-1"), ["--noise: input should be greater than or equal to 0"]),
+        (("crab", "--delay", "-1"), ["--delay: must be greater than or equal to 0"]),
+        (("crab", "--masses", "0"), ["--masses: must be greater than 0"]),
+        (("crab", "--noise", "-1"), ["--noise: must be greater than or equal to 0"]),
         (("crab", "--duration", "1e9"), ["--duration", "--sample-time"]),
         (("crab", "--seed", "1"), ["--seed: has no effect when nothing is random"]),
         (("crab", "--poles", "-1,-2"), ["--poles belong to --law pole-placement"]),
@@ -257,7 +257,7 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
         (("crab", "--monte-carlo", "0"), ["0", "1<=x"]),
         (("crab", "--monte-carlo", "9", "--plot", "x.png"), ["--plot shows one run"]),
         (("crab", "--monte-carlo", "9", "--ekf"), ["--ekf is for one run"]),
-        (("crab", "--jobs", "2"), ["--jobs spreads the runs of --monte-carlo"]),
+        (("crab", "--jobs", "2"), ["--jobs distributes the runs of --monte-carlo"]),
         (("crab", "--monte-carlo", "9", "--cluster", "x"), ["is such as tcp://127.0.0.1:8786"]),
         (("crab", "--monte-carlo", "9", "--jobs", "2", "--cluster", "x"), ["only one of them"]),
         (("crab", "--monte-carlo", "9", "--move", "quintic"), ["--move is for one run"]),

@@ -91,6 +91,21 @@ def test_bad_input_is_one_line(args, text, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("target", "resources"), [("cuda", {"GPU": 1}), ("cpu", None)])
+def test_searches_on_gpus_ask_a_cluster_for_workers_that_have_one(
+    target, resources, monkeypatch, tmp_path
+):
+    asked = []
+
+    def cluster(address, **options):
+        asked.append((address, options))
+        raise mr.StateError("no scheduler")
+
+    monkeypatch.setattr("modurob.cli.executors.DaskExecutor", cluster)
+    call("evolve", "--cluster", "tcp://a:1", "--target", target, "--output", tmp_path / "walkers")
+    assert asked == [("tcp://a:1", {"resources": resources})]
+
+
 @pytest.mark.parametrize("generation", [0, 1])
 def test_an_interrupted_search_says_how_to_go_on(generation, monkeypatch, tmp_path):
     def interrupted(*args):

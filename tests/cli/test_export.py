@@ -162,7 +162,7 @@ def test_the_runtime_is_sized_for_the_kinds_of_an_organism(call, tmp_path):
         assert f"#define {line}\n" in sizes
     assert {"own/Makefile", "own/CMakeLists.txt", "own/src/kernels.c"} <= set(files)
     assert all((tmp_path / file).is_file() for file in files)
-    is_refused(call("arm", "--runtime", "own"), "already there", "--force")
+    is_refused(call("arm", "--runtime", "own"), "already exists", "--force")
 
 
 def test_the_runtime_has_room_for_its_organism(call, tmp_path):
@@ -184,5 +184,5 @@ def test_a_runtime_that_cannot_be_made_is_refused(call, tmp_path):
     is_refused(call("crab", "--c", "--joints", "3"), "add --runtime FOLDER")
     for useless in (["--base", "free"], ["--lock", "m0.joint=3"], ["--hinges", "dyad"]):
         is_refused(call("arm", "--runtime", "own", *useless), "no effect with --runtime")
-    is_refused(call("--c"), "say which organism")
+    is_refused(call("--c"), "name the organism")
     assert not list(tmp_path.iterdir())

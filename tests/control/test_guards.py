@@ -110,7 +110,7 @@ def test_a_joint_is_passive_once(pendulum):
 
 def test_gains_come_in_pairs(pendulum):
     for given in ({"kp": 1.0}, {"kd": 1.0}, {"kp": 1.0, "kd": 1.0, "settling_time": 1.0}):
-        with complains(StateError, "give kp and kd, or a settling_time, or nothing"):
+        with complains(StateError, "give kp and kd, or settling_time, or none of them"):
             PdGravity(pendulum, **given)
 
 

@@ -165,7 +165,7 @@ def test_a_rebuilt_law_keeps_what_was_asked_for():
 
 def test_wrong_impedances_are_named(arm):
     for law, size in ((JointImpedance, 7), (CartesianImpedance, 6)):
-        with complains(StateError, "stiffness and damping, or a settling_time"):
+        with complains(StateError, "stiffness and damping, or settling_time"):
             law(arm, stiffness=3.0)
         with complains(StateError, f"({size}, {size}) matrix", "shape (3,)"):
             law(arm, stiffness=[1.0, 2.0, 3.0], damping=1.0)
@@ -173,7 +173,7 @@ def test_wrong_impedances_are_named(arm):
             law(arm, inertia=-1.0)
         with complains(StateError, "damping must be symmetric and positive definite"):
             law(arm, stiffness=1.0, damping=np.eye(size) + np.eye(size, k=1))
-    with complains(StateError, "stiffness and damping, or a settling_time"):
+    with complains(StateError, "stiffness and damping, or settling_time"):
         JointImpedance(arm, stiffness=1.0, damping=1.0, settling_time=1.0)
     with complains(UnknownNameError, "no body 'hand'"):
         CartesianImpedance(arm, body="hand")

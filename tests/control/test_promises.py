@@ -187,8 +187,8 @@ def test_the_reason_of_a_miss_is_stated():
     alone = Organism.start("superbot").model("physical")  # it falls within a sample
     growing = PdGravity(alone, sample_time=0.1).promise().reasons[0]
     assert growing.startswith("errors grow with samples of 0.1 s; ")
-    late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
-    assert "errors grow with samples of 0.005 s with a delay of 0.1 s" in str(late)
+    late = IndependentPid(model, sample_time=0.02, delay=0.1).promise([0.3, 0.2])
+    assert "errors grow with samples of 0.02 s with a delay of 0.1 s" in str(late)
 
 
 def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
@@ -201,7 +201,7 @@ def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
 def test_dry_friction_of_the_datasheet_is_compensated():
     """Without: the torque that is left of Kp e is smaller than friction, far from the target."""
     model = examples.arm("b").with_parameters(coulomb=0.3, viscous=0.1).model("physical")
-    law = PdGravity(model, sample_time=DT)
+    law = PdGravity(model, sample_time=2 * DT)
     found = law.promise([0.3])
     assert found.kept, str(found)
     assert law.kp.item() * 0.02 * 0.3 < 0.3  # it would rest outside of the band

@@ -196,3 +196,13 @@ def test_a_carried_reference_goes_on_for_the_joints_that_survive():
 def test_wrong_references_are_named(make, pieces):
     with complains(StateError, *pieces):
         make()
+
+
+def test_a_jump_is_what_velocity_and_acceleration_do_not_explain():
+    def at(t, offset=0.0):  # the rule is exact for quartics
+        return Reference(
+            np.array([t**4 - t + offset]), np.array([4 * t**3 - 1]), np.array([12 * t**2])
+        )
+
+    assert at(0.7).jump(at(0.4), 0.3) == pytest.approx([0.0], abs=1e-15)
+    assert at(0.7, offset=0.2).jump(at(0.4), 0.3) == pytest.approx([0.2], rel=1e-12)

@@ -187,7 +187,7 @@ def test_beyond_a_dead_module_joints_hold_what_they_held_and_know_no_world():
 
 
 def test_the_center_follows_a_gait_of_targets():
-    from modurob.distributed.balancing import waypoints
+    from modurob.distributed.balancing.support import waypoints
 
     places = np.array([[0.0, 0.0], [0.03, 0.0], [0.0, 0.03]])
     run = balance(tree(2), "shared", duration=1.7, target=waypoints([0.5, 1.0, 1.5], places))

@@ -5,8 +5,9 @@ import pytest
 
 import modurob as mr
 from modurob.distributed import BalancingNetwork, Fault, InProcess, balance
-from modurob.distributed.balancing import LAWS, stability_region, waypoints
+from modurob.distributed.balancing.laws import LAWS
 from modurob.distributed.balancing.plant import STOPS
+from modurob.distributed.balancing.support import stability_region, waypoints
 from modurob.distributed.mass.agent import GIVE_UP
 from modurob.distributed.mass.base import links_of
 

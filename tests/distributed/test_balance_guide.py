@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from modurob.cli.balance import command
-from modurob.distributed.balancing import LAWS
+from modurob.distributed.balancing.laws import LAWS
 from modurob.distributed.mass.state import (
     Election,
     Packet,

@@ -20,6 +20,7 @@ from oracles import complains
 
 GOAL = np.array([0.2, 0.4, 0.6, 0.8, 0.1])
 PERIOD_S, COARSE_S = 0.002, 0.005  # of the loop; the second costs less to simulate
+STILL = 1e-3  # [rad/s, m/s] errors decay eight times a second: the way left is a tenth of this
 
 
 def attached(word, law="computed-torque", faults=None, options=None, **plant):
@@ -39,11 +40,21 @@ def passed(bus, seconds):
     return bus.world.state.q.copy()
 
 
+def rests(bus, q, within, seconds):
+    """Whether the robot comes to rest at a pose, in a time."""
+
+    def is_there():
+        state = bus.world.state
+        return np.abs(state.v).max() < STILL and np.abs(state.q - q).max() < within
+
+    return bus.run(is_there, seconds)
+
+
 def at(bus, q):
     """The same bus, at rest in a pose."""
     bus.operation.goto(q, 0.3)
-    passed(bus, 1.5)
-    assert np.abs(bus.world.state.q - q).max() < 1e-3
+    assert bus.run(lambda: is_done(bus), 0.5)
+    assert rests(bus, q, 1e-3, 1.0)
     return bus
 
 
@@ -79,13 +90,13 @@ def test_tracking_is_no_worse_than_that_of_simulate_with_one_sample_of_delay(law
 
 
 def test_a_robot_that_is_pushed_comes_back_to_the_pose_in_which_it_was_found():
-    bus = attached("bac", options={"period": PERIOD_S})
+    bus = attached("bac")
     passed(bus, 1.0)
     held = bus.operation.status().set_point
     bus.push("m1.joint", 2.0, 0.1)
     away = np.abs(passed(bus, 0.15) - held).max()
     assert away > 0.1
-    assert np.abs(passed(bus, 1.35) - held).max() < 1e-3
+    assert rests(bus, held, 1e-3, 1.35)
 
 
 def test_a_heavier_body_rests_where_the_law_predicts_and_does_not_drift():
@@ -113,10 +124,9 @@ def test_a_heavier_body_rests_where_the_law_predicts_and_does_not_drift():
 def test_an_integral_rests_at_the_set_point():
     bus = attached("bac", "pid-linearized", mass_factor=1.1)
     bus.operation.goto([0.3, 0.5, 0.05], 1.0)
-    passed(bus, 5.0)
+    assert rests(bus, [0.3, 0.5, 0.05], 2e-3, 5.0)
     heavier = replace(bus.robot.model, mass=1.1 * bus.robot.model.mass, organism=None, options=None)
     assert bus.operation.rest(heavier) == pytest.approx([0.3, 0.5, 0.05], abs=1e-12)
-    assert bus.world.state.q == pytest.approx([0.3, 0.5, 0.05], abs=2e-3)
 
 
 def test_relax_lets_the_joints_fall_and_hold_catches_them():
@@ -133,7 +143,7 @@ def test_relax_lets_the_joints_fall_and_hold_catches_them():
     assert all(tau == () for tau in bus.builder.commands(bus.coordinator, bus.now).values())
     bus.operation.hold()
     there = bus.operation.status().set_point
-    assert np.abs(passed(bus, 2.0) - there).max() < 1e-3
+    assert rests(bus, there, 1e-3, 2.0)
 
 
 def test_the_noise_of_a_record_is_not_followed(law_model, tmp_path):
@@ -175,7 +185,7 @@ def test_a_motion_after_relax_begins_where_the_joints_are():
     assert abs(fallen[1] - 0.5) > 0.02
     bus.operation.goto([0.0, 0.5, 0.0], 1.0)
     assert bus.operation.status().set_point == pytest.approx(fallen, abs=0.02)
-    assert passed(bus, 3.0) == pytest.approx([0.0, 0.5, 0.0], abs=2e-3)
+    assert rests(bus, [0.0, 0.5, 0.0], 2e-3, 3.0)
 
 
 def test_a_motion_can_be_replaced_and_stopped_without_a_jump():
@@ -203,7 +213,7 @@ def test_a_motion_that_begins_elsewhere_is_approached():
     passed(bus, APPROACH_S)
     assert bus.operation.status().set_point == pytest.approx(path(0.25).q, abs=0.01)
     assert bus.run(lambda: is_done(bus), 1.0)
-    assert passed(bus, 2.0) == pytest.approx([0.4, 0.2, 0.0], abs=5e-3)
+    assert rests(bus, [0.4, 0.2, 0.0], 5e-3, 2.0)
 
 
 def test_what_cannot_be_done_is_refused_in_one_line():
@@ -308,7 +318,7 @@ def test_a_module_that_dies_in_a_motion_is_waited_for_and_the_motion_is_finished
     bus.restart("m2")
     assert bus.run(lambda: bus.settled(5), 3.0)
     assert bus.run(lambda: is_done(bus), 4.0)
-    assert passed(bus, 1.0) == pytest.approx(GOAL, abs=5e-3)
+    assert rests(bus, GOAL, 5e-3, 1.0)
 
 
 def test_a_dead_base_is_one_fault_and_the_motion_is_finished_when_it_is_back():
@@ -324,7 +334,7 @@ def test_a_dead_base_is_one_fault_and_the_motion_is_finished_when_it_is_back():
     assert bus.operation.status().reason == "waits for an answer of m0, m1, m2"
     bus.restart("m0")
     assert bus.run(lambda: bus.settled(3) and is_done(bus), 5.0)
-    assert passed(bus, 1.5) == pytest.approx([0.1, 0.2, 0.05], abs=2e-3)
+    assert rests(bus, [0.1, 0.2, 0.05], 2e-3, 1.5)
 
 
 def test_a_motion_waits_while_there_is_no_robot():
@@ -385,7 +395,7 @@ def test_a_process_that_stops_for_a_second_delays_the_motion_and_no_more(who, mo
     others = [k for k in range(5) if f"m{k}" != who]
     assert np.abs(bus.world.state.q - before)[others].max() < 0.3
     assert bus.run(lambda: is_done(bus) and bus.settled(5), 8.0)
-    assert passed(bus, 1.0) == pytest.approx(GOAL, abs=5e-3)
+    assert rests(bus, GOAL, 5e-3, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(1))
@@ -409,7 +419,7 @@ def test_a_payload_that_no_model_knows_is_carried_with_the_error_of_its_weight()
     assert 0.01 < error.max() < 1.0
     assert np.abs(passed(bus, 1.0) - q).max() < 1e-6
     bus.payload("m2", 0.0)
-    assert passed(bus, 2.0) == pytest.approx([0.0, 0.5, 0.05], abs=1e-3)
+    assert rests(bus, [0.0, 0.5, 0.05], 1e-3, 2.0)
 
 
 def test_a_stuck_drive_stays_and_a_limp_one_falls():
@@ -421,7 +431,7 @@ def test_a_stuck_drive_stays_and_a_limp_one_falls():
     assert abs(passed(bus, 0.5)[1] - 0.4) > 0.05
     for name in ("m0", "m1"):
         bus.fault(name, "none")
-    assert passed(bus, 2.0) == pytest.approx([0.5, 0.4, 0.0], abs=2e-3)
+    assert rests(bus, [0.5, 0.4, 0.0], 2e-3, 2.0)
 
 
 def test_what_is_left_of_a_motion_goes_on_when_the_tip_is_taken_off_and_put_back():
@@ -435,7 +445,7 @@ def test_what_is_left_of_a_motion_goes_on_when_the_tip_is_taken_off_and_put_back
     bus.plug("m1.out", "m2.in")
     assert bus.run(lambda: bus.settled(3), 2.0)
     assert bus.run(lambda: is_done(bus), 4.0)
-    assert passed(bus, 1.5) == pytest.approx([0.4, 0.3, 0.05], abs=3e-3)
+    assert rests(bus, [0.4, 0.3, 0.05], 3e-3, 1.5)
 
 
 def test_a_motion_none_of_whose_joints_is_left_ends_with_the_reason():

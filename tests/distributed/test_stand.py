@@ -9,8 +9,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import cli
 from modurob.distributed import Fault, Impulse, InProcess, StandingNetwork, stand
-from modurob.distributed.balancing import feet_of, stability_region, support_polygon
-from modurob.distributed.balancing.stance import SHARE, Step, stance
+from modurob.distributed.balancing.stance import SHARE, Step, feet_of, stance
 from modurob.distributed.balancing.standing import (
     BASE,
     CENTER,
@@ -19,14 +18,15 @@ from modurob.distributed.balancing.standing import (
     FLOOR,
     HOME_RATE,
     SHIFT_SPEED,
-    SLIP,
-    SLIP_TURN,
+    SLIP_M,
+    SLIP_RAD,
     TASK_RATE,
     TURN_LENGTH,
     StandingAgent,
     _within_slip,
     ground_region,
 )
+from modurob.distributed.balancing.support import stability_region, support_polygon
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
@@ -314,9 +314,9 @@ def test_a_foot_that_slipped_takes_its_new_place_for_its_own():
     sole[:3, :3] = so3.exp(np.array([0.0, 0.0, 0.5])) @ so3.exp(np.array([0.1, 0.0, 0.0]))
     sole[0, 3] = 0.03
     new = _within_slip(start, sole)
-    np.testing.assert_allclose(new[:3, 3], [0.03 - SLIP, 0.0, 0.0], atol=ROUNDING)
+    np.testing.assert_allclose(new[:3, 3], [0.03 - SLIP_M, 0.0, 0.0], atol=ROUNDING)
     np.testing.assert_allclose(new[2, :3], [0.0, 0.0, 1.0], atol=ROUNDING)  # as flat as before
-    assert so3.log(sole[:3, :3] @ new[:3, :3].T)[2] == pytest.approx(SLIP_TURN, rel=0.01)
+    assert so3.log(sole[:3, :3] @ new[:3, :3].T)[2] == pytest.approx(SLIP_RAD, rel=0.01)
 
 
 def test_processes_of_a_standing_robot_stay_when_it_is_pushed_and_one_dies(walker):

@@ -6,7 +6,7 @@ from scipy.optimize import nnls
 
 import modurob as mr
 from modurob.distributed import MassNetwork
-from modurob.distributed.balancing import stability_region, support_polygon, waypoints
+from modurob.distributed.balancing.support import stability_region, support_polygon, waypoints
 
 SETS, POINTS = 40, 8  # the benchmark looks at 1,000 sets
 BALANCED = 1e-8  # residual of a force balance in units of the weight

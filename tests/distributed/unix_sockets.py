@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 
-from modurob.distributed.transports import Endpoint
+from modurob.distributed import Endpoint
 
 
 class UnixSockets(Endpoint):

@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from matplotlib import colormaps
+from scipy.spatial import ConvexHull
 
 import modurob as mr
 from modurob.drawing import camera, charts, raster, scene, solids
@@ -64,6 +65,13 @@ def test_rays_that_rise_meet_no_floor():
     assert np.isfinite(view.on_floor(middle, -1.0)).all()
 
 
+def test_floors_of_small_scenes_are_met_and_thin_scenes_have_thin_pictures():
+    tiny = camera.fit(1e-3 * CUBE, 0.0, 10.0, 300)
+    np.testing.assert_allclose(tiny.on_floor(tiny.offset, 0.0), [0, 0], atol=EXACT)
+    rod = camera.fit(1e-3 * np.array([[-1.0, 0, 0], [1, 0, 0]]), -90.0, 0.0, 100)
+    assert rod.size == (100, 7)  # both borders and less than a pixel
+
+
 def test_cameras_are_values():
     with pytest.raises(AttributeError):
         camera.fit(CUBE, 0.0, 0.0, 100).scale = 2.0
@@ -87,13 +95,44 @@ def test_covered_pixels_are_those_whose_centers_lie_inside():
     assert x[0].tolist() == [1.5, 2.5, 3.5, 4.5]
 
 
-@pytest.mark.parametrize("shift", [(-20, 0), (20, 0), (0, -20), (0, 20)])
+@pytest.mark.parametrize(
+    "shift", [(-20, 0), (20, 0), (0, -20), (0, 20), (-4, 0), (9, 0), (0, -3), (0, 9)]
+)
 def test_what_lies_beside_the_picture_covers_nothing(shift):
     rim = np.array([[1.0, 1], [4, 1], [4, 3], [1, 3]])
     assert raster.cover(rim + shift, (10, 10)) is None
     window, inside, _, _ = raster.cover(rim + np.array([7, 8]), (10, 10))  # half of it is outside
     assert window == (slice(9, 10), slice(8, 10))
     assert inside.all()
+    window, inside, _, _ = raster.cover(rim - np.array([2, 2]), (10, 10))
+    assert window == (slice(0, 1), slice(0, 2))
+    assert inside.all()
+
+
+def test_each_pixel_shows_the_nearest_facet_that_its_ray_meets():
+    """By the rays from the eye through the centers of pixels, cut with the planes of facets."""
+    found = built(mr.examples.snake(3))
+    view = camera.fit(found.points, -50.0, 30.0, 70)
+    buffers = raster.rasterize(found.facets, view)
+    y, x = np.mgrid[: view.size[1], : view.size[0]] + 0.5
+    tangents = (np.stack([x, y], axis=-1) - view.offset) / view.focal
+    rays = np.dstack([tangents, -np.ones(x.shape)]) @ view.R_cw
+    nearness, surface = np.zeros(x.shape), np.full(x.shape, raster.NOTHING)
+    shade = np.zeros(x.shape)
+    for corners, shades, number in found.facets:
+        normal = np.cross(corners[1] - corners[0], corners[2] - corners[1])
+        near = rays @ normal / (normal @ (corners[0] - view.eye))
+        at = view.eye + rays / near[..., None] - corners[:, None, None]
+        edges = np.roll(corners, -1, axis=0) - corners
+        room = np.min(np.cross(edges[:, None, None], at) @ normal, axis=0)
+        first = (rays @ normal < 0) & (room > 0) & (near > nearness)
+        nearness[first], surface[first], shade[first] = near[first], number, shades[0]
+    certain = ~raster.edges(surface)  # rounding decides on borders
+    assert certain.mean() > 0.6
+    assert len(np.unique(surface[certain])) > 6
+    np.testing.assert_array_equal(buffers.surface[certain], surface[certain])
+    np.testing.assert_allclose(buffers.nearness[certain], nearness[certain], rtol=1e-5)
+    np.testing.assert_allclose(buffers.shade[certain], shade[certain], rtol=1e-5)
 
 
 def test_edges_are_both_sides_of_a_change():
@@ -118,6 +157,15 @@ def test_shades_of_a_facet_go_evenly_from_corner_to_corner():
     assert found.shade[row][seen][[0, -1]] == pytest.approx([0, 1], abs=0.02)
     assert found.nearness[row][seen] == pytest.approx(1 / view.distance)
     assert not found.nearness[~(found.surface == 3)].any()
+
+
+def test_shades_go_from_the_lower_to_the_upper_edge_as_well():
+    corners = np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
+    facet = raster.Facet(corners, np.array([0.0, 0, 1, 1]), 0)
+    found = raster.rasterize([facet], camera.fit(corners, -90.0, 90.0, 101))
+    column = found.shade[:, found.surface.shape[1] // 2][3:-3]
+    assert np.ptp(np.diff(column[1:-1])) < 1e-5
+    assert column[[1, -2]] == pytest.approx([0, 1], abs=0.03)
 
 
 def test_of_two_facets_in_one_plane_the_first_stays():
@@ -248,6 +296,30 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
     assert image.shape[:2] == one
 
 
+def test_the_shadow_is_that_of_parallel_light_with_soft_borders():
+    """Of a box above the floor: the convex hull of the shadows of its corners."""
+    box = solids.polygons("box", (0.4, 0.3, 0.2), 4)
+    facets = [raster.Facet(each.corners, np.ones(4), 0) for each in box]
+    corners = np.concatenate([each.corners for each in box])
+    low = np.array([[0.0, 0.0, -0.3]])  # the floor, 0.2 m below the box
+    none = np.zeros((0, 2, 3))
+    points = np.concatenate([corners, low])
+    found = scene.Scene(facets, np.ones((1, 3)), np.zeros(1, int), points, low, none)
+    rim = scene.on_floor(corners, -0.3)[:, :2]
+    view = camera.fit(np.c_[1.5 * rim, np.full(len(rim), -0.3)], -60.0, 50.0, 300)
+    dark = raster._shadow(found, view, 2)
+    y, x = np.mgrid[0 : view.size[1] : 2, 0 : view.size[0] : 2] + 1.0
+    places = view.on_floor(np.dstack([x, y]), -0.3)
+    outside = (places @ (hull := ConvexHull(rim).equations)[:, :2].T + hull[:, 2]).max(axis=-1)
+    blur = 0.03 * np.ptp(rim, axis=0).max() / 2
+    assert dark[outside < -3 * blur].min() > 0.99
+    assert dark[outside > 3 * blur].max() < 0.01
+    assert dark[np.abs(outside) < 0.2 * blur].mean() == pytest.approx(0.5, abs=0.05)
+    half = (outside > 0.8 * blur) & (outside < 1.2 * blur)
+    assert dark[half].mean() == pytest.approx(0.16, abs=0.03)  # beyond one standard deviation
+    assert min(half.sum(), (outside > 3 * blur).sum()) > 50
+
+
 def test_samples_are_averaged():
     fine = np.arange(16.0).reshape(4, 4, 1)
     assert raster._coarser(fine, 2)[..., 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
@@ -270,6 +342,26 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     assert spots[1, 1] - spots[0, 1] == pytest.approx(10 - 4 / 9)  # a third each, twice
     other = pictures.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
     np.testing.assert_allclose(other, spots[::-1])
+
+
+def test_labels_in_a_corner_stay_in_the_picture_and_in_their_order():
+    sizes = np.full((2, 2), [20.0, 10])
+    spots = pictures.spread(np.array([[3.0, 3], [3, 3.5]]), sizes, (100, 60))
+    assert spots.min(axis=0).tolist() == [10, 5]
+    assert spots[1, 1] > spots[0, 1] + 9
+    beyond = pictures.spread(np.array([[99.0, 59], [99, 58.5]]), sizes, (100, 60))
+    assert beyond.max(axis=0).tolist() == [90, 55]
+    assert (np.abs(np.diff(beyond, axis=0)) > sizes[0] - 0.6).any()  # side by side
+
+
+def test_anchors_are_the_pixels_with_the_smallest_distance_to_the_middle():
+    owner = np.random.default_rng(0).integers(-1, 2, (9, 14))
+    places, _ = pictures.anchors(owner, 2)
+    for row in (0, 1):
+        pixels = np.argwhere(owner == row)[:, ::-1]
+        distance = np.linalg.norm(pixels - pixels.mean(axis=0), axis=1)
+        own = np.linalg.norm(places[row] - pixels.mean(axis=0))
+        assert own == pytest.approx(distance.min())
 
 
 def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
@@ -301,6 +393,10 @@ def test_long_organisms_lie_across_and_flat_ones_are_seen_from_above():
     turned = snake._replace(points=snake.points[:, [1, 0, 2]])
     assert pictures._view(turned)[0] == pytest.approx(-90 - azimuth)
     assert pictures._view(snake._replace(points=snake.points * [1, 1, 9]))[1] == 22.0
+    plate = np.array([[x, y, z] for x in (-1.0, 1) for y in (-2.0, 2) for z in (-1.0, 1)])
+    for height, expected in ((0.89, 40.0), (0.91, 22.0)):  # 0.45 of the longer side
+        flat = snake._replace(points=plate * [1, 1, height])
+        assert pictures._view(flat)[1] == expected
 
 
 def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatch):
@@ -329,6 +425,99 @@ def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatc
     assert seen(labels=True, axes=True) == ["axes", "labels"]
 
 
+def test_names_stand_at_their_modules_and_fit_into_their_boxes():
+    crab = mr.examples.crab()
+    figure = pictures.picture(crab, axes=False, view=(-60.0, 35.0), size=500)
+    (plane,) = figure.axes
+    width, height = np.round(figure.get_size_inches() * 100).astype(int)
+    assert (plane.get_xlim(), plane.get_ylim()) == ((0, width), (0, height))
+    (image,) = plane.images
+    assert (image.get_extent(), image.origin) == ([0, width, 0, height], "lower")
+    found = built(crab)
+    view = pictures._camera(found, False, (-60.0, 35.0), 500)
+    near = view.project(found.centers)[0] / 2
+    boxes = []
+    for text in plane.texts:
+        row = crab.modules.index(text.get_text().split()[0])
+        is_base = row == crab.modules.index(crab.base)
+        assert text.get_text().endswith("· base") == is_base
+        assert (text.get_color() == "white") == is_base
+        assert np.linalg.norm(text.get_position() - near[row]) < 0.1 * width
+        boxes.append(text.get_window_extent(figure.canvas.get_renderer()))
+    assert len(boxes) == len(crab)
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert 6 <= plane.texts[0].get_fontsize() <= 13
+    assert plane.texts[-1].get_color() == "white"  # the base last, on top
+
+
+def test_axes_are_solid_outside_of_their_cube_and_dotted_inside():
+    snake = mr.examples.snake(2)
+    figure = pictures.picture(snake, labels=False, view=(-90.0, 30.0), size=300)
+    dotted, seen = figure.axes[0].get_lines()
+    assert dotted.get_linestyle() != "-"
+    assert seen.get_linestyle() == "-"
+    hidden = np.isfinite(dotted.get_xdata())
+    assert not (hidden & np.isfinite(seen.get_xdata())).any()
+    assert hidden[len(hidden) // 2]
+    assert not hidden[[0, -1]].any()
+    points = np.where(hidden[:, None], dotted.get_xydata(), seen.get_xydata())
+    found = built(snake)
+    ends = pictures._camera(found, True, (-90.0, 30.0), 300).project(found.axes[0])[0] / 2
+    np.testing.assert_allclose(points[[0, -1]], ends)
+
+
+def test_limits_of_names_and_axes_are_those_that_the_docstring_states():
+    words = " ".join(pictures.picture.__doc__.split())
+    assert f"by default up to {pictures.MOST_LABELS} modules" in words
+    assert f"active joints; by default up to {pictures.MOST_AXES}." in words
+    assert charts.blank((1, 1)).dpi == pictures.DPI
+
+
+def test_names_that_were_pushed_away_have_a_line_to_their_module(monkeypatch):
+    snake, seen = mr.examples.snake(3), []
+
+    def pushed(places, sizes, size):
+        seen[:] = places, places + sizes * [[0.71, 0], [0.69, 0.69], [0, 0]]
+        return seen[1]
+
+    monkeypatch.setattr(pictures, "spread", pushed)
+    found = built(snake)
+    view = pictures._camera(found, False, (0.0, 30.0), 200)
+    plane = charts.blank((2, 2)).subplots()
+    pictures._draw_labels(plane, snake, found, raster.rasterize(found.facets, view), view)
+    line, dot = plane.get_lines()
+    np.testing.assert_allclose(line.get_xydata(), [seen[0][0], seen[1][0]])
+    np.testing.assert_allclose(dot.get_xydata(), [seen[0][0]])
+
+
+@pytest.mark.parametrize(("side", "points"), [(40, 6.0), (120, 10.2), (400, 13.0)])
+def test_letters_grow_with_the_modules_between_6_and_13_points(monkeypatch, side, points):
+    used = []
+    monkeypatch.setattr(pictures, "_label", lambda *given: used.append(given[3]))
+    one = mr.Organism.start("backbone")
+    found = built(one)
+    everywhere = raster.Buffers(np.zeros((side, side), int), *np.zeros((2, side, side)))
+    view = pictures._camera(found, False, (0.0, 30.0), side // 2)
+    pictures._draw_labels(charts.blank((2, 2)).subplots(), one, found, everywhere, view)
+    assert used == pytest.approx([points])
+
+
+def test_a_hidden_base_is_named_at_its_place(monkeypatch):
+    snake, placed = mr.examples.snake(2), []
+    monkeypatch.setattr(pictures, "_label", lambda plane, spot, *rest: placed.append((spot, *rest)))
+    found = built(snake)
+    view = pictures._camera(found, False, (0.0, 30.0), 200)
+    buffers = raster.rasterize(found.facets, view)
+    hidden = np.where(found.owner[buffers.surface] == 0, raster.NOTHING, buffers.surface)
+    buffers = raster.Buffers(hidden, buffers.nearness, buffers.shade)
+    plane = charts.blank((2, 2)).subplots()
+    pictures._draw_labels(plane, snake, found, buffers, view)
+    spot, text, _, is_base = placed[-1]
+    assert (text, is_base) == ("m0 · base", True)
+    # labels push each other less than their own size
+    assert np.linalg.norm(spot - view.project(found.centers[0])[0] / 2) < 60
+
+
 # -- charts ----------------------------------------------------------------------------------------
 
 
@@ -353,6 +542,13 @@ def test_charts_are_light():
     assert any(line.get_visible() for line in plane.get_xgridlines())
     charts.headline(figure, "head")
     assert figure.get_suptitle() == "head"
+    (title,) = figure.texts
+    assert (title.get_position()[0], title.get_ha(), title.get_fontsize()) == (0.01, "left", 12)
+    ticks = plane.xaxis.get_tick_params()
+    assert (ticks["labelsize"], ticks["color"], ticks["labelcolor"]) == (
+        9, charts.FAINT, charts.INK
+    )  # fmt: skip
+    assert figure._repr_png_().startswith(b"\x89PNG")  # for notebooks
     for count, size in ((8, 8.5), (9, 6.5)):
         plane.plot([0, 1], [0, 1], label="line")
         charts.legend_beside(plane, count, "joints")
@@ -360,6 +556,8 @@ def test_charts_are_light():
         assert legend.get_texts()[0].get_fontsize() == size
         assert legend.get_title().get_text() == "joints"
         assert not legend.get_frame_on()
+        corner = plane.transAxes.inverted().transform(legend.get_bbox_to_anchor().get_points()[0])
+        assert corner == pytest.approx([1.005, 1.02])  # beside the axes
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.SVG", "x.pdf"])
@@ -368,7 +566,7 @@ def test_the_same_chart_is_the_same_file(tmp_path, name):
         (tmp_path / folder).mkdir()
         figure = charts.blank((2, 1))
         figure.subplots().plot([0, 1], [0, 1])
-        charts.check_ending(tmp_path / folder / name, "plots")
+        assert charts.check_ending(tmp_path / folder / name, "plots") == name[1:].lower()
         charts.write(figure, tmp_path / folder / name)
     one, two = ((tmp_path / folder / name).read_bytes() for folder in ("a", "b"))
     if name.endswith("png"):

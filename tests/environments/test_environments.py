@@ -14,6 +14,8 @@ gymnasium = pytest.importorskip("gymnasium")
 env_checker = pytest.importorskip("gymnasium.utils.env_checker")
 
 from modurob import environments  # noqa: E402
+from modurob.drawing import scene  # noqa: E402
+from modurob.environments import pictures  # noqa: E402
 
 ROUNDING = 1e-9  # of sums over some links; float32 is in observations only
 TASKS = ("Walk", "Balance", "Reach", "Dock")
@@ -135,6 +137,124 @@ def test_a_body_that_falls_ends_the_task_balance():
     assert info["tilt"] > 0.7 or env.batch.now.center[0, 2] < 0.3
 
 
+def test_starts_deviate_by_the_noise_and_pushes_are_horizontal():
+    turned = np.concatenate([[0, 0, 0.5, 0, np.sqrt(0.5), 0, np.sqrt(0.5)], np.zeros(3)])
+    envs = many("Balance", 60, start=turned)
+    envs.reset(seed=0)
+    now = envs.unwrapped.batch.now
+    joints = now.q[:, 7:]
+    assert np.abs(joints).max() <= 0.02
+    assert (joints.min() < -0.018) & (joints.max() > 0.018)
+    velocity = np.einsum("kij,kj->ki", now.R[:, 0], now.v[:, :3])  # in the world
+    speed = np.linalg.norm(velocity, axis=1)
+    assert np.abs(velocity[:, 2]).max() < ROUNDING
+    assert 0.15 < speed.max() <= 0.2
+    assert speed.min() < 0.05
+    angle = np.arctan2(velocity[:, 1], velocity[:, 0])
+    assert (np.histogram(angle, 4, (-np.pi, np.pi))[0] > 5).all()  # in all directions
+    assert not now.v[:, 3:].any()
+
+
+@pytest.mark.parametrize(
+    ("tilt", "height", "fallen"),
+    [(0.0, 1.0, False), (0.69, 1.0, False), (0.71, 1.0, True), (-0.71, 1.0, True),
+     (0.0, 0.71, False), (0.0, 0.69, True)],
+)  # fmt: skip
+def test_a_body_has_fallen_by_its_tilt_or_its_height(tilt, height, fallen):
+    env = make("Balance", start_noise=0.0, push=0.0).unwrapped
+    env.reset(seed=0)
+    batch, R = env.batch, mr.spatial.so3.exp(np.array([tilt, 0, 0]))
+    center = batch.now.center * [1, 1, height]
+    later = batch.now._replace(
+        center=center, R=batch.now.R @ R, work=batch.now.work + 2.0 * env.model.mass.sum() * 9.81
+    )
+    reward, terminated, info = batch.task.outcome(batch.now, later, 0.02)
+    assert terminated[0] == fallen
+    assert info["tilt"][0] == pytest.approx(abs(tilt), abs=1e-7)  # by an arc cosine
+    assert info["power"][0] == pytest.approx(2.0 / 0.02)
+    assert reward[0] == pytest.approx(np.cos(tilt) - 0.05 * 100)
+
+
+def test_observations_of_docking_are_the_ways_to_the_target_seen_from_the_base():
+    env = make("Dock", hinges="physical", base="fixed").unwrapped
+    seen, _ = env.reset(seed=5)
+    task, model = env.batch.task, ARM.model("physical")
+    assert task.tips[0].module == ARM.modules[-1]
+    assert task.tips[0].port == next(iter(ARM.free_ports(ARM.modules[-1])))
+    port = ARM.kind(task.tips[0].module).port(task.tips[0].port)
+    poses = model.forward_kinematics(env.batch.now.q[0])
+    T = poses[model.body_index(f"{task.tips[0].module}.{port.body}")] @ port.pose
+    place = np.linalg.inv(model.base_pose)
+    way = mr.spatial.se3.inverse(T) @ task.target[0]
+    expected = [
+        (place @ T)[:3, 3],
+        place[:3, :3] @ (task.target[0] - T)[:3, 3],
+        mr.spatial.so3.log(way[:3, :3]),
+    ]
+    np.testing.assert_allclose(seen[-9:], np.concatenate(expected), atol=1e-6)  # float32
+    _, reward, _, _, info = env.step(np.zeros(3))
+    size = ARM.kind(task.tips[0].module).size
+    assert reward == pytest.approx(-info["distance"] - size * info["angle"])
+
+
+@pytest.mark.parametrize(("way", "success"), [(0.0099, True), (0.0101, False)])
+def test_a_tip_within_ten_millimeters_has_reached_its_target(way, success):
+    env = make("Reach").unwrapped
+    env.reset(seed=0)
+    task, now = env.batch.task, env.batch.now
+    _, p = task.tip_poses(now.R, now.p)
+    task.target[0, :3, 3] = p[0] + way * np.array([0.6, 0, 0.8])
+    reward, terminated, info = task.outcome(now, now, 0.02)
+    assert info["is_success"][0] == success
+    assert reward[0] == pytest.approx(-way)
+    assert not terminated[0]
+
+
+def test_random_numbers_go_on_unless_a_seed_is_given():
+    envs = many("Walk", 2)
+    first, again = envs.reset(seed=[4, 7])[0], envs.reset(seed=[None, 7])[0]
+    assert not np.array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    third = envs.reset()[0]
+    assert not np.array_equal(again[1], third[1])
+    np.testing.assert_array_equal(envs.reset(seed=4)[0][0], first[0])
+    assert not np.array_equal(*envs.reset(seed=4)[0])  # seeds 4 and 5
+
+
+def test_spaces_periods_and_episodes_are_those_of_the_guide():
+    env = make("Walk").unwrapped
+    assert gymnasium.spec("modurob/Walk-v0").max_episode_steps == 500
+    assert env.metadata["render_fps"] * env.batch.period == 1
+    assert (env.observation_space.low == -1e3).all()
+    assert (env.observation_space.high == 1e3).all()
+    assert (env.action_space.high == 1).all()
+    assert (env.action_space.low == -1).all()
+    assert many("Walk", 2).reset(seed=0)[0].shape == (2, env.batch.numbers)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(np.full(3, 9.0))  # clipped to 1
+    np.testing.assert_array_equal(env.batch.action, np.ones((1, 3)))
+    run = env.trajectory()
+    np.testing.assert_allclose(run.t, [0, 0.02, 0.04, 0.06])
+    np.testing.assert_allclose(run.a[1], (run.v[2] - run.v[0]) / 0.04)
+
+
+def test_references_lie_within_limits_and_spans_around_the_start():
+    arm = mr.examples.arm("babac")  # hinges and a slide
+    env = make("Reach", organism=arm, span=0.5).unwrapped
+    names = [name.split(".") for name in env.model.joint_names]
+    kinds = [arm.kind(module).joint(joint).kind for module, joint in names]
+    assert set(kinds) == {"revolute", "prismatic"}
+    most = np.array([0.1 if kind == "prismatic" else 0.5 for kind in kinds])
+    start = env.batch._start[0]
+    np.testing.assert_allclose(env.batch._low[0], np.maximum(env.model.lower, start - most))
+    np.testing.assert_allclose(env.batch._high[0], np.minimum(env.model.upper, start + most))
+    limited = SNAKE.with_parameters(limits=(0.2, 0.4))
+    batch = make("Walk", organism=limited, start_noise=0.0).unwrapped.batch
+    np.testing.assert_allclose(batch._start[0, 7:], 0.2)  # the nearest to zero
+    assert (batch._low.min(), batch._high.max()) == (0.2, 0.4)
+
+
 def test_tip_and_target_of_reaching_are_those_of_the_model():
     env = make("Reach", tip=("m2", "out"), hinges="physical").unwrapped
     env.reset(seed=5)
@@ -206,6 +326,56 @@ def test_picture_shows_the_body_and_its_target():
     red = (frame[..., 0] > 180) & (frame[..., 1] < 90)
     assert 20 < red.sum() < 2000  # the ball
     assert make("Walk").unwrapped.render() is None
+
+
+def test_targets_are_balls_or_modules_that_wait_to_be_docked():
+    env = make("Reach").unwrapped
+    env.reset(seed=1)
+    task = env.batch.task
+    ball = pictures._target(task, task.tips[0], task.target[0], ARM)
+    radii = [np.linalg.norm(each.corners - task.target[0, :3, 3], axis=1) for each in ball.facets]
+    size = ARM.kind(task.tips[0].module).size
+    np.testing.assert_allclose(np.concatenate(radii), 0.15 * size)
+    env = make("Dock").unwrapped
+    env.reset(seed=1)
+    task = env.batch.task
+    (tip,), T = task.tips, task.target[0]
+    partner = pictures._target(task, tip, T, ARM)
+    kind = ARM.kind(tip.module)
+    # its own port at the same place, the other way round
+    outward = kind.port_pose(tip.port)[:3, 3]
+    assert np.linalg.norm(partner.centers[0] - T[:3, 3]) == pytest.approx(np.linalg.norm(outward))
+    middle = partner.points.mean(axis=0) - T[:3, 3]
+    assert middle @ T[:3, 2] > 0
+
+
+def test_marks_on_the_floor_stay_while_the_view_moves():
+    def places(foot):
+        marks = pictures._marks(np.array(foot), 2.0)
+        return {tuple(np.round(each.corners.mean(axis=0), 9)) for each in marks.facets}
+
+    first = places([0.0, 0.0, -0.3])
+    steps = 0.5 * np.arange(-4, 5)
+    assert first == {(x, y, -0.3) for x in steps for y in steps}
+    assert places([0.24, -0.24, -0.3]) == first
+    assert len(places([0.26, 0.0, -0.3]) & first) == 72  # one column further
+    (mark, *_) = pictures._marks(np.zeros(3), 2.0).facets
+    np.testing.assert_allclose(np.ptp(mark.corners, axis=0), [0.06, 0.06, 0])
+
+
+def test_the_camera_follows_a_body_and_keeps_its_distance():
+    env = make("Walk", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    first = env.render()
+    assert first.shape[1] == 480
+    batch = env.batch
+    apart = 1.5 * np.ptp(scene.build(SNAKE, env.model, batch.now.q[0]).points, axis=0).max() / 4
+    q = batch.now.q.copy()
+    q[:, 0] += apart  # to the next mark: the same picture
+    center = batch.now.center + np.array([apart, 0, 0])
+    batch.now = batch.now._replace(q=q, center=center)
+    close = np.abs(env.render().astype(int) - first) <= 1
+    assert close.mean() > 0.999
 
 
 def test_mistakes_are_one_clear_line():

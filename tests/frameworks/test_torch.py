@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import modurob as mr
 from frameworks import cases
 from modurob.compiler.routine import Routine
 from modurob.interop import torch as bridge
+from oracles import complains
 
 torch = pytest.importorskip("torch")
 
@@ -65,6 +68,19 @@ def test_batches_broadcast_and_single_precision_is_taken(base):
 
 
 @pytest.mark.parametrize("base", cases.BASES)
+def test_mapped_functions_are_those_of_batches(base):
+    given = [torch.tensor(array) for array in cases.states("forward_dynamics", base)]
+    function = bridge.function(cases.model(base), "forward_dynamics")
+    q, v, tau = given
+    found = torch.func.vmap(function, in_dims=(1, 0, None))(q.T, v, tau[0])
+    assert torch.equal(found, function(q, v, tau[0]))
+    slopes = torch.func.vmap(torch.func.jacrev(function))(q, v, tau)
+    states = zip(q, v, tau, strict=True)
+    alone = [torch.autograd.functional.jacobian(function, state)[0] for state in states]
+    torch.testing.assert_close(slopes, torch.stack(alone), rtol=SAME, atol=SAME)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
 def test_compiled_code_reads_and_writes_the_memory_of_tensors(base, monkeypatch):
     q, v, a = (x.detach() for x in tensors("inverse_dynamics", base))
     if base == "free":
@@ -108,12 +124,23 @@ def test_mistakes_have_one_clear_line():
         function(zero.to("meta"), zero, zero)
     with pytest.raises(mr.StateError, match=r"all float64 or all float32, got .* a float16"):
         function(zero, zero, zero.half())
+    with pytest.raises(mr.StateError, match=r"layout torch.sparse_coo: give a dense tensor"):
+        function(zero.to_sparse(), zero, zero)
+    negated = (1j * torch.ones_like(zero)).conj().imag  # a view with a bit for the sign
+    assert torch.equal(function(negated, zero, zero), function(-torch.ones_like(zero), zero, zero))
     q = zero.clone().requires_grad_()
     (slope,) = torch.autograd.grad(function(q, zero, zero).sum(), q, create_graph=True)
     with pytest.raises(mr.StateError, match="inverse_dynamics can be differentiated once"):
         slope.sum().backward()
     with pytest.raises(mr.StateError, match=r"q\[0\] is nan"):
         function(zero * np.nan, zero, zero)
+
+
+def test_a_model_for_cuda_refuses_tensors_in_main_memory():
+    zero, tier = torch.zeros(3), SimpleNamespace(dtype=np.dtype("float32"))
+    text = "q of step is on cpu, the model on cuda: move the tensor with .to('cuda')"
+    with complains(mr.StateError, text):
+        bridge._rows(torch, "step", ("q", "v", "tau"), (3, 3, 3), tier, [zero] * 3)
 
 
 # -- on a GPU --------------------------------------------------------------------------------------

@@ -244,8 +244,8 @@ def test_differences_that_vanish_at_once_have_no_rate():
 @pytest.mark.parametrize(
     ("settings", "pieces"),
     [
-        ({"r": 4.1}, ["r is", "3 to 4", "4.1"]),
-        ({"r": 2.0}, ["r is", "2"]),
+        ({"r": 4.1}, ["r must be", "3 to 4", "4.1"]),
+        ({"r": 2.0}, ["r must be", "2"]),
         ({"coupling": 1.5}, ["coupling", "0 to 1", "1.5"]),
         ({"step": 0.0}, ["step", "positive"]),
         ({"start": [0.0, 2.0]}, ["start", "-1 and 1"]),

@@ -6,7 +6,7 @@ from scipy.integrate import cumulative_trapezoid
 
 import modurob as mr
 from modurob import StateError
-from modurob.identification import exciting_motion, identify
+from modurob.identification import FourierSeries, exciting_motion, identify
 from oracles.complaints import complains
 from oracles.identified_runs import pinocchio_torques, recorded
 
@@ -44,6 +44,33 @@ def test_the_motion_begins_at_rest_and_is_smooth(exciting):
     for curve, slope in ((q, v), (v, a)):
         way = cumulative_trapezoid(slope, t, axis=0, initial=0.0)
         np.testing.assert_allclose(curve - curve[0], way, atol=TRAPEZOIDS)
+
+
+def test_a_series_is_its_formula_scaled_to_a_swing_of_one():
+    rng = np.random.default_rng(2)
+    c = rng.standard_normal((3, 2, 2))
+    series = FourierSeries(("a", "b"), 1.0, coefficients=c, period=2.0, ramp=0.5)
+    t = np.linspace(0.0, 2.0, 4001)
+    angle = np.pi * np.arange(1, 4) * t[:, None]
+    plain = np.sin(angle) @ c[:, 0] + np.cos(angle) @ c[:, 1]
+    found = series.swing(t).x
+    scale = found[0] / plain[0]
+    np.testing.assert_allclose(found, scale * plain, atol=1e-12)
+    assert (np.abs(found).max(axis=0) <= 1).all()
+    assert (np.abs(found).max(axis=0) > 0.99).all()
+    np.testing.assert_allclose(found[-1], found[0], atol=1e-12)
+    assert (series.period, series.duration) == (2.0, 2.5)
+    still = FourierSeries(("a", "b"), 1.0, coefficients=0 * c, period=2.0)
+    assert not still.swing(t).x.any()
+
+
+def test_each_joint_is_as_fast_as_its_limit_allows():
+    limits = {"m0.joint": 0.5, "m1.joint": 1.0}
+    motion = exciting_motion(MODEL, 6.0, velocity=limits, trials=1)
+    fastest = np.abs(motion(np.linspace(0, 6, 5000)).v).max(axis=0)
+    assert 0.45 < fastest[0] <= 0.5
+    assert 0.9 < fastest[1] <= 1.0
+    assert (fastest[2:4] > 1.0).all()
 
 
 def standard_errors(motion):

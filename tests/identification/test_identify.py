@@ -8,7 +8,7 @@ import pytest
 
 import modurob as mr
 from modurob import StateError
-from modurob.identification import identify, problem
+from modurob.identification import Suspect, identify, problem, suspects
 from modurob.identification.parameters import parameter_set
 from modurob.identification.runs import smoothed
 from oracles.complaints import complains
@@ -280,3 +280,30 @@ def test_runs_that_excite_too_little_name_what_they_do_not_see():
     tau = MODEL.inverse_dynamics(q, v, a)
     with complains(StateError, "Jzz", "base parameters"):
         identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+
+
+def test_splines_of_degree_five_are_smoothed_into_themselves():
+    t = np.linspace(0.0, 2.0, 60)
+    v = np.stack([t**5 - 2 * t**3, 3 - t], axis=1)
+    rates, slopes = smoothed(t, v)
+    np.testing.assert_allclose(rates, v, atol=1e-9)
+    np.testing.assert_allclose(
+        slopes, np.stack([5 * t**4 - 6 * t**2, -1 + 0 * t], axis=1), atol=1e-7
+    )
+
+
+def test_a_suspect_is_told_with_what_else_it_may_be():
+    one = Suspect("m1", "distal.mass", 1.0, 2.5, 7.26, ("m2.proximal.mass",))
+    text = "m1: distal.mass is 1, found 2.5 (7.3 sigma)"
+    assert str(one) == f"{text}; or m2.proximal.mass"
+    assert str(one._replace(alternatives=())) == text
+
+
+def test_what_columns_span_is_projected_away():
+    A = np.random.default_rng(0).standard_normal((6, 2))
+    for columns in (A, np.c_[A, A @ [1.0, -2.0]]):  # the last depends on the others
+        P = suspects._beyond(columns)
+        np.testing.assert_allclose(P @ columns, 0, atol=1e-12)
+        np.testing.assert_allclose(P @ P, P, atol=1e-12)
+        assert np.trace(P) == pytest.approx(4)
+    np.testing.assert_array_equal(suspects._beyond(A[:, :0]), np.eye(6))

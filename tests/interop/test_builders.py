@@ -9,6 +9,8 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import cli
 from modurob.interop import read_urdf, srdf, write_mjcf, write_srdf, write_urdf
+from modurob.interop.conventions import motors_of, tree_of
+from modurob.interop.mjcf import linked_pairs
 from modurob.interop.xml_files import read_xml
 from modurob.modules import record
 from oracles import complains
@@ -72,6 +74,58 @@ def test_a_spring_has_no_motor(tmp_path):
     write_srdf(soft, tmp_path / "a.srdf", hinges="physical", samples=0)
     passive = read_xml(tmp_path / "a.srdf").findall("passive_joint")
     assert [joint.get("name") for joint in passive] == ["m1.joint.spring"]
+    write_mjcf(soft, tmp_path / "a.xml", hinges="physical", actuators="position")
+    servos = read_xml(tmp_path / "a.xml").findall("actuator/position")
+    assert [servo.get("joint") for servo in servos] == driven
+    write_mjcf(soft, tmp_path / "a.xml", hinges="physical")
+    motors = read_xml(tmp_path / "a.xml").findall("actuator/motor")
+    assert len(motors) == soft.model("physical").nv  # ctrl is our tau
+    on_rails = soft.model("physical", base=["px"])
+    assert [motor.name for motor in motors_of(on_rails)] == [on_rails.joint_names[0], *driven]
+    assert motors_of(on_rails)[0].effort == 1e9
+
+
+def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
+    path, model = tmp_path / "it.xml", ARM.model("physical")
+    write_mjcf(ARM, path, hinges="physical", actuators="position")
+    inertia = 1 / np.diagonal(np.linalg.inv(model.mass_matrix(model.neutral())))
+    servos = read_xml(path).findall("actuator/position")
+    kp, kd = ([float(servo.get(key)) for servo in servos] for key in ("kp", "kv"))
+    np.testing.assert_allclose(kp, 900 * inertia)
+    np.testing.assert_allclose(kd, 60 * inertia)
+
+
+def test_links_of_one_module_are_linked_though_no_joint_joins_them():
+    model = mr.examples.superbot_tree(1, 2, rng=np.random.default_rng(0)).model("physical")
+    modules = {}
+    for name, link in zip(model.body_names, model.body_link.tolist(), strict=True):
+        modules.setdefault(name.split(".")[0], set()).add(link)
+    expected = {(a, b) for own in modules.values() for a in own for b in own if a < b}
+    jointed = {(parent, k + 1) for k, parent in enumerate(model.parent.tolist())}
+    assert expected - jointed
+    assert linked_pairs(model) == expected | jointed
+
+
+def test_chains_that_are_too_long_for_mujoco_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("modurob.interop.mjcf.LONGEST_CHAIN", 3)
+    write_mjcf(mr.examples.snake(4), tmp_path / "x.xml", hinges="physical")
+    with complains(mr.StateError, "the longest chain has 4 joints; MuJoCo reads up to 3"):
+        write_mjcf(mr.examples.snake(5), tmp_path / "x.xml", hinges="physical")
+
+
+def test_random_configurations_keep_limits_and_reach_them():
+    arm = mr.examples.arm("bac").with_parameters("m0", limits=(0.5, None))
+    model = arm.model("physical")
+    q = srdf._random(model, np.random.default_rng(0), 400)[:, model.joint_slice_q]
+    low, high = model.lower.copy(), model.upper.copy()
+    zero = np.clip(0.0, low, high)
+    reach = np.where(model.prismatic, 1.0, np.pi)
+    low, high = (np.where(np.isfinite(x), x, zero + s * reach) for x, s in ((low, -1), (high, 1)))
+    np.testing.assert_allclose(q.min(axis=0), low)
+    np.testing.assert_allclose(q.max(axis=0), high)
+    at_ends = ((q == low) | (q == high)).mean(axis=0)
+    assert at_ends == pytest.approx(0.5, abs=0.12)  # about half of them
+    assert zero[0] == 0.5
 
 
 @pytest.mark.parametrize("organism", [CRAB, ARM], ids=["crab", "arm"])
@@ -112,13 +166,13 @@ def test_pairs_that_never_collide_do_not_collide_in_pinocchio(organism, tmp_path
 
 def test_neighbors_are_adjacent_and_far_ends_are_not():
     model = mr.examples.snake(4).with_parameters(limits=(-2.2, 2.2)).model()
-    tree = srdf.tree_of(model, model.organism, "world")
+    tree = tree_of(model, model.organism, "world")
     pairs = srdf.disabled_pairs(tree, 0, 0)
     assert pairs == {("m0", "m1"): "Adjacent", ("m1", "m2"): "Adjacent", ("m2", "m3"): "Adjacent"}
     assert ("m0", "m3") not in srdf.disabled_pairs(tree, 200, 0)  # rolled up, the ends meet
     beams = mr.examples.snake(4).model(locked={"m1.hinge": 0.0, "m3.hinge": 0.0})
     assert len(beams.joint_names) == 1
-    pairs = srdf.disabled_pairs(srdf.tree_of(beams, beams.organism, "world"), 0, 0)
+    pairs = srdf.disabled_pairs(tree_of(beams, beams.organism, "world"), 0, 0)
     assert ("m1", "m2") in pairs
     assert ("m0", "m3") not in pairs
 
@@ -220,6 +274,13 @@ def test_mistakes_are_one_clear_line(tmp_path):
         write_mjcf(CRAB, path, actuators="position", kp={"m9.hinge": 1.0})
     with complains(mr.UnknownNameError, "group 'leg': no joint 'm9.hinge': joints are"):
         write_srdf(CRAB, path, groups={"leg": ["m9.hinge"]})
+    for joints in ("m1.hinge", None):
+        with complains(mr.StateError, f"group 'leg' is a list of joints, got {joints!r}"):
+            write_srdf(CRAB, path, groups={"leg": joints})
+    with complains(mr.StateError, "a group's name is printable text, got 3"):
+        write_srdf(CRAB, path, groups={3: ["m1.hinge"]})
+    with complains(mr.StateError, "the hardware's plugin is printable text, got ''"):
+        write_urdf(CRAB, path, ros2_control="effort", hardware="")
     with complains(mr.StateError, "samples"):
         write_srdf(CRAB, path, samples=-1)
     with complains(mr.DatasheetError, "max_effort", "greater than 0"):
@@ -245,3 +306,12 @@ def test_command_line_writes_each_format(option, name, tag, tmp_path):
     assert done.exit_code == 0, done.output
     assert name in done.stdout
     assert read_xml(tmp_path / name).find(tag) is not None
+
+
+@pytest.mark.parametrize("write", [write_urdf, write_mjcf, write_srdf])
+def test_a_model_is_written_like_the_organism_behind_it(tmp_path, write):
+    snake = mr.examples.snake(3)
+    options = {} if write is write_srdf else {"contact": True}
+    write(snake, tmp_path / "organism", base="free", **options)
+    write(snake.model(base="free"), tmp_path / "model", **options)
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "organism").read_bytes()

@@ -71,6 +71,13 @@ def test_a_urdf_keeps_its_joints_and_looks(read):
     ]
 
 
+def test_motors_without_numbers_have_no_limits(read):
+    shoulder = read(ARM).joints[0]
+    assert (shoulder.max_effort, shoulder.max_velocity) == (10, 3)
+    bare = read(ARM.replace(' effort="10" velocity="3"', "")).joints[0]
+    assert (bare.max_effort, bare.max_velocity) == (None, None)
+
+
 def test_robots_dock_base_to_tip_with_frames_coinciding(read):
     kind = read(ARM)
     assert kind.docks == ("base", "tool")

@@ -197,7 +197,11 @@ def test_files_that_are_no_modules_are_refused(tmp_path):
     file = tmp_path / "it.json"
     for content, *pieces in [
         ("{}", 'no "format" field'),
-        ('{"format": "modurob-organism", "version": 1}', "'modurob-organism' file", "-module"),
+        (
+            '{"format": "modurob-organism", "version": 1}',
+            "its format is 'modurob-organism'",
+            "-module",
+        ),
         ('{"format": "modurob-module", "version": 9}', "newer modurob", "Update"),
         ("no json", "not valid JSON at line 1, column 1"),
     ]:
@@ -233,7 +237,7 @@ def test_long_values_are_cut_in_errors():
 def test_an_entry_that_is_wrong_does_not_make_its_list_too_short():
     with pytest.raises(DatasheetError) as caught:
         ModuleType(**changed("ports.0.body", 3))
-    assert str(caught.value) == "ports[0].body: input should be a valid string (given 3)"
+    assert str(caught.value) == "ports[0].body: must be a valid string (given 3)"
 
 
 def test_all_findings_of_a_file_name_their_field(tmp_path):

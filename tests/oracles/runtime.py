@@ -95,7 +95,7 @@ def structures(real: Any, n: SimpleNamespace) -> SimpleNamespace:
     Table = struct(
         "Table", ("rows", real * 28 * (joints + 1)), ("parent", c_uint8 * joints),
         ("pattern", c_uint8 * joints), ("variant", c_uint8 * joints), ("moved", c_uint8 * joints),
-        ("turn", real * 9 * (joints + 1)), ("parts", Part * (n.PARTS + 1)),
+        ("turn", ctypes.c_double * 9 * (joints + 1)), ("parts", Part * (n.PARTS + 1)),
         ("dockings", Docking * n.MODULES),
         *bytes_("joint_count", "part_count", "docking_count", "has_friction"),
     )  # fmt: skip
@@ -200,8 +200,8 @@ class Runtime:
         return np.array(y[:])
 
 
-def numbers_of(table: Any) -> Table:
-    """A table of the runtime as one of the dyad tier."""
+def numbers_of(table: Any) -> dict[str, np.ndarray]:
+    """A table of the runtime as those of the dyad tier, of joints and of bodies."""
     n = table.joint_count
     parts = [part for part in table.parts[1 : table.part_count] if not part.flags & ROTOR]
     body_rows = [part.pose.R[:] + part.pose.p[:] for part in parts]
@@ -209,7 +209,8 @@ def numbers_of(table: Any) -> Table:
     pattern, variant, parent = (np.array(each, dtype=np.intp) for each in whole)
     rows = np.array([row[:] for row in table.rows[: n + 1]])
     links = np.array([part.link for part in parts], dtype=np.int64)
-    return Table(rows, pattern, variant, parent, np.array(body_rows), links)
+    joints = Table(rows, pattern, variant, parent)._asdict()
+    return joints | {"body_rows": np.array(body_rows), "body_links": links}
 
 
 def port_index(kind: ModuleType, label: int | str) -> int:

@@ -29,14 +29,14 @@ def test_a_typed_slope_and_friction_let_a_block_slide_as_coulomb_says(tmp_path):
     way = np.linalg.norm(found.q[slides, :3] - found.q[slides][0, :3], axis=-1)
     gain = 2 * np.polyfit(found.t[slides], way, 2)[0]
     assert gain == pytest.approx(G * (np.sin(slope) - FRICTION * np.cos(slope)), rel=ROUNDING)
-    assert "it was below the ground" in json.loads(result.output)["note"]
+    assert "Placed on the ground: raised by" in json.loads(result.output)["note"]
 
 
 def test_a_body_that_starts_below_the_ground_is_put_onto_it_and_that_is_said():
     half = mr.catalog["backbone"].shapes[0].size[2] / 2
     free = mr.Scenario(organism="snake", base="free", **ON_GROUND).run()
     assert free.trajectory.q[0, 2] == pytest.approx(half, abs=1e-12)
-    assert free.note == f"The body starts {half:.3g} m higher: it was below the ground."
+    assert free.note == f"Placed on the ground: raised by {half:.3g} m."
     held = mr.Scenario(organism="snake", **ON_GROUND).run()
     assert np.asarray(held.ground.height) == pytest.approx(-half, abs=1e-12)
     assert held.note.startswith(f"The ground is {half:.3g} m below the origin")

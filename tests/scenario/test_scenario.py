@@ -1,6 +1,7 @@
 """Scenarios: one value for scripts, the command line and the studio."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob import control, examples
 from modurob.cli import cli
+from modurob.scenario.scenario import largest_difference
 from modurob.scenario.settings import RunSettings
 from modurob.studio import runs
 from modurob.studio.folder import Folder
@@ -119,7 +121,7 @@ def test_the_command_run_repeats_what_was_typed(tmp_path, line):
     ("fields", "message"),
     [
         ({"colour": 1}, "colour: no such field; fields are hinges, base"),
-        ({"duration": -1}, "duration: input should be greater than 0"),
+        ({"duration": -1}, "duration: must be greater than 0"),
         ({"organism": "lobster"}, "organism: no example 'lobster': examples are crab"),
         ({"organism": 3}, "organism: must be an Organism"),
         ({"motion": "dance"}, "motion: must be one of none, hold"),
@@ -144,8 +146,8 @@ DOCK = {"what": "dock", "time": 0.1, "module": "m5", "port": 3, "child": "m6", "
     ("fields", "message"),
     [
         ({"pose": {"m1.knee": 1.0}}, "no joint 'm1.knee'"),
-        ({**WAVE, "poles": [-1, -2]}, "no poles in ComputedTorque: it takes k0, k1"),
-        ({**WAVE, "gains": {"kp": 1.0}}, "no kp in ComputedTorque: it takes k0, k1"),
+        ({**WAVE, "poles": [-1, -2]}, "ComputedTorque has no poles: it takes k0, k1"),
+        ({**WAVE, "gains": {"kp": 1.0}}, "ComputedTorque has no kp: it takes k0, k1"),
         ({"estimator": "Ekf"}, "works with a controller"),
         ({"organism": examples.snake(1)}, "no joint that can move"),
         *(({"events": [{**DOCK, field: None}]}, "a docking needs") for field in ("port", "child")),
@@ -296,7 +298,7 @@ def test_every_parameter_of_a_gait_reaches_it(motion, tmp_path):
 @pytest.mark.parametrize("name", ["coupling", "frequency", "joints", "edges"])
 def test_a_parameter_that_a_gait_does_not_take_is_refused(name):
     scenario = gait_run("wave", **{name: 1.0})
-    with complains(mr.StateError, f"no '{name}' in wave", "offset, lag, phase"):
+    with complains(mr.StateError, f"wave has no parameter '{name}'", "offset, lag, phase"):
         scenario.reference(scenario.model())
 
 
@@ -327,7 +329,7 @@ def test_parameters_of_a_gait_are_typed_by_name(given, gait, field, tmp_path):
         (["lag=x"], "--parameter takes NAME=VALUE"),
         (["lag=1", "lag=2"], "--parameter has lag twice"),
         (["phase=1", "phase.m1.hinge=2"], "--parameter has phase.m1.hinge twice"),
-        (["gait=1"], "no 'gait' in wave"),
+        (["gait=1"], "wave has no parameter 'gait'"),
     ],
 )
 def test_a_parameter_that_cannot_be_read_is_refused_in_one_line(given, words):
@@ -342,3 +344,36 @@ def test_the_studio_leaves_out_what_another_gait_takes():
         motion="wave", controller="ComputedTorque", gait={"lag": 0.5, "coupling": 0.3}
     )
     assert runs.scenario_of(examples.crab(), settings, {}).gait == {"lag": 0.5}
+
+
+def test_bodies_are_free_if_nothing_but_gravity_moves_them():
+    crab = mr.examples.crab()
+    assert mr.Scenario(organism=crab).free
+    for fields in (
+        {"controller": "ComputedTorque", "motion": "hold"},
+        {"motion": "balance"},
+        {"base": "free", "ground": True},
+        {"stops": True, "hinges": "physical"},
+        {"events": [{"what": "undock", "time": 0.5, "module": "m5"}]},
+    ):
+        assert not mr.Scenario(organism=crab, **fields).free
+
+
+def test_a_law_holds_its_pose_within_the_limits_that_are_given():
+    crab = mr.examples.crab()
+    held = mr.Scenario(
+        organism=crab, controller="ComputedTorque", motion="hold", pose={"m1.hinge": 0.3}
+    )
+    model = held.model()
+    np.testing.assert_allclose(held.reference(model)(1.5).q, [0.3, 0, 0])
+    assert np.isinf(held.law(model).torque_limit).all()
+    limited = held.edited(torque_limit=(0.0, 5.0, 0.0)).law(model)
+    np.testing.assert_array_equal(limited.torque_limit, [np.inf, 5, np.inf])
+    with complains(mr.StateError, "rtol: 1e-15 is below the rounding errors of a step"):
+        mr.Scenario(organism=crab, rtol=1e-15)
+
+
+def test_the_difference_of_runs_is_taken_at_the_times_of_the_first():
+    one = SimpleNamespace(q=np.array([[1.0], [2.0]]), t=np.array([0.0, 0.5]))
+    other = SimpleNamespace(at=lambda t: (np.array([[1.25], [1.0]]) + t[:, None], None))
+    assert largest_difference(one, other) == 0.5

@@ -253,6 +253,7 @@ def test_nan_in_a_batch_names_the_state(model):
         ("up", "'up'"),
         (np.zeros((2, 2)), "an array of shape (2, 2)"),
         (0.0, "0.0"),
+        ([1.0], "[1.0]"),
         ([1.0, [2.0]], "[1.0, [2.0]]"),
     ],
 )

@@ -435,7 +435,7 @@ def test_a_wrench_may_wait_for_a_module_that_is_not_there_yet():
     ("events", "kind", "pieces"),
     [
         ([Undock(0.5, "m9")], UnknownNameError, ["no module 'm9'", "m0, m1, m2"]),
-        ([Undock(0.5, "m0")], DockingError, ["base", "cannot undock"]),
+        ([Undock(0.5, "m0")], DockingError, ["base", "cannot be undocked"]),
         ([Undock(0.2, "m2"), Undock(0.5, "m2")], DockingError, ["'m2' is the base"]),
         ([Dock(0.5, "m0", 3, "n", 4)], DockingError, ["port 3", "already holds 'm1'"]),
         ([Dock(0.5, "m0", 9, "n", 4)], UnknownNameError, ["no port 9"]),

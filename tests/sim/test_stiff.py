@@ -8,7 +8,7 @@ from modurob import StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
-from modurob.equations.links import SLIP
+from modurob.equations.links import SLIP_SPEED
 from modurob.friction import substeps
 from modurob.sim import SimulationError, Stops
 from modurob.stepping import INTEGRATORS, LinearStops, StepSettings
@@ -107,7 +107,7 @@ def test_dry_friction_brings_a_joint_to_rest_and_holds_it(name):
         .model("physical", gravity=(0, 0, 0))
     )
     found = simulate(model, None, [0.05], 0.1, lambda t, q, v: [10.0], name, dt=1e-3)
-    creep = SLIP * 10 / np.sqrt(20**2 - 10**2)  # where rounded friction holds the push
+    creep = SLIP_SPEED * 10 / np.sqrt(20**2 - 10**2)  # where rounded friction holds the push
     np.testing.assert_allclose(found.v[60:, 0], creep, rtol=0.01)
 
 
@@ -191,17 +191,17 @@ def test_the_implicit_velocity_solves_its_equation_for_any_friction():
         A = B @ B.T + 1e-5 * np.eye(n)
         dry = 10 ** rng.uniform(-6, 0) * rng.uniform(0, 1, n)
         right = A @ rng.standard_normal(n) * 10 ** rng.uniform(-4, 1)
-        u = friction.velocity(A, right, dry)
-        left = right - A @ u - dry * u / np.sqrt(u * u + SLIP * SLIP)
+        u = friction.solve_with_dry_friction(A, right, dry)
+        left = right - A @ u - dry * u / np.sqrt(u * u + SLIP_SPEED * SLIP_SPEED)
         assert np.abs(left).max() < SOLVED * (np.abs(right).max() + dry.max())
-        rows = friction.velocity(np.array([A, A]), np.array([right, -right]), dry)
+        rows = friction.solve_with_dry_friction(np.array([A, A]), np.array([right, -right]), dry)
         np.testing.assert_allclose(rows, [u, -u], rtol=1e-9, atol=1e-12)
 
 
 def test_a_singular_equation_has_no_velocity():
     for batch in ((), (1,)):
         A, right = np.zeros((*batch, 2, 2)), np.ones((*batch, 2))
-        assert np.isnan(friction.velocity(A, right, np.zeros(2))).all()
+        assert np.isnan(friction.solve_with_dry_friction(A, right, np.zeros(2))).all()
 
 
 def test_force_and_slope_are_those_of_the_equations_of_motion():

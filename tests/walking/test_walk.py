@@ -41,7 +41,7 @@ def test_a_walk_has_a_trajectory_and_measures():
     found = mr.walk(SNAKE, "wave", {"lag": 1.2}, **QUICK)
     assert found.metrics == walk_metrics(found.trajectory, found.ground)
     assert found.scenario.gait == {"lag": 1.2}
-    assert "0.05 m higher" in found.note  # half a cube: it was below the ground
+    assert "raised by 0.05 m" in found.note  # half a cube
     assert found.trajectory.q[0, 2] == pytest.approx(0.05)
 
 
@@ -231,7 +231,7 @@ def test_the_command_walks_tunes_and_keeps_the_gait(tmp_path):
     shown = call("crab", "--seconds", "0.2", "--gait", gait, "--slope", "3")
     assert "cost of transport" in shown.output
     assert "slope 3°" in shown.output
-    assert "higher: it was below the ground" in shown.output
+    assert "Placed on the ground: raised by" in shown.output
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_the_command_walks_tunes_and_keeps_the_gait(tmp_path):
         (("crab", "--tune", "0"), ("0",)),
         (("crab", "--seed", "3"), ("--seed", "--tune")),
         (("crab", "--loads", "--masses", "1.2"), ("--loads", "mass of each module")),
-        (("lobster",), ("lobster", "snake")),
+        (("lobster",), ("lobster", "caterpillar", "snake")),
     ],
 )
 def test_bad_input_is_one_line(arguments, pieces):
@@ -283,6 +283,27 @@ def test_joints_without_limits_are_tuned_without_warnings():
     offsets = {d.joint: d for d in search_space(run, run.model()) if d.name == "offset"}
     spring = offsets["m0.joint.spring"]
     assert (spring.low, spring.high) == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("limits", "offset"),
+    [((-1.0, 2.0), (-0.25, 1.25, 0.5)), ((-0.4, None), (-0.2, 0.2, 0.0)),
+     ((None, 0.6), (-0.3, 0.3, 0.0))],
+)  # fmt: skip
+def test_numbers_that_are_tuned_have_the_ranges_of_the_docstring(limits, offset):
+    fields = walking_fields("wave", hinges="physical", amplitude=0.7, frequency=0.1)
+    run = mr.Scenario(organism=SNAKE.with_parameters(limits=limits), **fields)
+    found = {(d.name, d.joint): d[2:] for d in search_space(run, run.model())}
+    expected = {
+        ("amplitude", ""): (0, 0.5, 0.5),
+        ("frequency", ""): (0.2, 0.5, 0.2),
+        ("lag", ""): (-np.pi, np.pi, np.pi / 3),
+    }
+    for joint in run.model().joint_names:
+        expected |= {("phase", joint): (-np.pi, np.pi, 0), ("offset", joint): offset}
+    assert found.keys() == expected.keys()
+    for key, numbers in expected.items():
+        assert found[key] == pytest.approx(numbers), key
 
 
 def test_a_walker_keeps_its_locks_beside_those_that_are_typed(tmp_path):

@@ -21,12 +21,11 @@ import click
 
 from modurob import ModelWarning, ModurobError, UnknownNameError, WriteError, __version__
 from modurob.cli.characters import echo, forgive_narrow_encodings
-from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
 COMMANDS = {
     "new": "Make an organism and write it to a JSON file.",
-    "show": "Show drawing, joints and matrices.",
+    "show": "Show an organism: drawing, joints and matrices.",
     "equations": "Print the equations of motion.",
     "simulate": "Simulate an organism.",
     "control": "Simulate a closed loop and report its robustness.",
@@ -36,9 +35,9 @@ COMMANDS = {
     "identify": "Correct datasheets from recorded runs.",
     "run": "Run a scenario file, or a figure of a paper.",
     "export": "Write C code, a C library, URDF, MJCF or CoBRA.",
-    "verify": "Verify equations in several ways.",
-    "bus": "Plug modules together while they run.",
-    "papers": "Compute the claims of the papers again.",
+    "verify": "Check the equations of an organism.",
+    "bus": "Run modules as processes and plug them together.",
+    "papers": "Recompute the claims of the papers.",
     "studio": "Open the graphical studio in the browser.",
 }
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -52,7 +51,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
-            raise UnknownNameError(f"no command '{cmd_name}': commands are {choices(COMMANDS)}")
+            raise UnknownNameError(f"no command '{cmd_name}': commands are {', '.join(COMMANDS)}")
         return import_module(f"modurob.cli.{cmd_name}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -116,7 +115,7 @@ def _one_line(text: str) -> str:
 @click.version_option(__version__, prog_name="modurob", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Modular robots: build organisms, show their matrices, simulate and control them."""
+    """Build modular robots, derive their equations, simulate and control them."""
     if ctx.invoked_subcommand is None:
         echo(ctx.get_help())
 

@@ -13,15 +13,11 @@ from modurob.checks import inside
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
-from modurob.distributed.balancing import (
-    LAWS,
-    BalancingProcesses,
-    Fault,
-    GearedDrive,
-    Impulse,
-    stand,
-)
-from modurob.distributed.balancing.on_ground import SLIPPED
+from modurob.distributed.balancing.faults import Fault
+from modurob.distributed.balancing.laws import LAWS
+from modurob.distributed.balancing.on_ground import SLIPPED, Impulse, stand
+from modurob.distributed.balancing.plant import GearedDrive
+from modurob.distributed.balancing.processes import BalancingProcesses
 from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
@@ -60,7 +56,7 @@ ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 @click.option("--delay", type=click.IntRange(min=0, max=1000), default=0,
               help="Extra delay of a message at each docking. [ms]")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="KIND:MODULE:SECONDS",
-              help="freeze, die or reboot a module, such as die:m7:1.0.")  # fmt: skip
+              help="Fault of a module: freeze, die or reboot, such as die:m7:1.0.")  # fmt: skip
 @click.option("--stuck", multiple=True, metavar="JOINT", help="A joint that does not move.")
 @click.option("--friction", "drive_friction", type=float, default=GearedDrive.friction,
               show_default=True, help="Viscous friction of the drives. [N m s/rad]")  # fmt: skip
@@ -81,7 +77,7 @@ def command(
     processes: bool, ground: bool, slope: float, push: float, steps: tuple[str, ...],
     **options: Any,
 ) -> None:  # fmt: skip
-    """Bring the center of mass above the base, each module by itself.
+    """Bring the center of mass above the base by messages between neighboring modules.
 
     NAME_OR_FILE is a file that `modurob new` wrote or a built-in organism, fixed to the ground at
     its base; by default a random SuperBot tree. With --ground the body is free and stands on the

@@ -35,22 +35,22 @@ Examples:
 @click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip
 @click.option("--heartbeat", type=float, default=0.25, show_default=True, metavar="SECONDS",
-              help="Time in which a module is heard several times.")  # fmt: skip
+              help="Interval in which a module sends several messages.")  # fmt: skip
 @click.option("--loss", type=float, default=0.0, show_default=True, metavar="CHANCE",
-              help="Drop datagrams, to test that they are repeated.")  # fmt: skip
+              help="Probability that a datagram is dropped.")  # fmt: skip
 @click.option("--transport", type=click.Choice(between_processes()), default=DEFAULT,
-              show_default=True, help="Carries the messages between the processes.")  # fmt: skip
+              show_default=True, help="Transport of messages between the processes.")  # fmt: skip
 @click.option("--period", type=float, default=PERIOD_S, show_default=True, metavar="SECONDS",
               help="Period of the coordinator's loop.")  # fmt: skip
 @click.option("--noise", type=float, default=0.0, show_default=True, metavar="SIGMA",
               help="Noise of the plant's sensors, in rad, m, rad/s and m/s.")  # fmt: skip
 @click.option("--mass-factor", type=float, default=1.0, show_default=True, metavar="FACTOR",
-              help="How heavy the plant is, compared with the records.")  # fmt: skip
+              help="True masses, as a factor on those of the records.")  # fmt: skip
 @click.option("--native", is_flag=False, flag_value=ALL, metavar="[MODULES]",
               help="Run modules in C: all, or those that are named, such as m2,m3.")  # fmt: skip
 @click.option("--coordinator", type=click.Choice(COORDINATORS), default=COORDINATORS[0],
-              show_default=True, help="Where the coordinator runs.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
+              show_default=True, help="Implementation of the coordinator.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print only the last state, as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, script: str | None, noise: float, mass_factor: float, as_json: bool,

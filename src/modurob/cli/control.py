@@ -51,7 +51,7 @@ MOTION_FIELDS = (  # and gains: also of random steps
               f"or a gait: {choices(GAITS)}.")  # fmt: skip
 @field_options(target="20,-15,10", move_time="half of the run")
 @field_options("points", "amplitude", "frequency", "ramp")
-@click.option("--position-only", is_flag=True, help="Give the law positions only.")
+@click.option("--position-only", is_flag=True, help="Give the law the motion's positions only.")
 @field_options(settling_time="1")
 @field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "yielding",
                "masses", "payload", "pushes", "wrench_sensors", "ground", "slope",
@@ -65,7 +65,7 @@ MOTION_FIELDS = (  # and gains: also of random steps
               help="Noise of measured positions and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
 @field_options("noise_tau")
 @click.option("--ekf", "filtered", is_flag=True,
-              help="Feed back an estimate made from the angles alone.")  # fmt: skip
+              help="Feed back a Kalman filter's estimate from measured positions.")  # fmt: skip
 @field_options("ekf")
 @click.option("--monte-carlo", "runs", type=click.IntRange(1, MOST_RUNS), metavar="RUNS",
               help="Random steps under wrong masses, delay, noise and limits.")  # fmt: skip
@@ -78,13 +78,13 @@ def command(
 ) -> None:
     """Simulate a closed loop and report its robustness.
 
-    The joints go to a set point, under conditions that the controller has no information about.
-    With --monte-carlo each condition is tried by itself, and all together; --masses, --delay,
-    --noise and --torque-limit then set how large; --jobs or --cluster spread the runs.
+    The joints move to a set point under conditions that the controller does not know.
+    With --monte-carlo, each condition is tried alone, then all together; --masses, --delay,
+    --noise and --torque-limit set their sizes, and --jobs or --cluster distribute the runs.
     """
     for option, given in (("--jobs", jobs), ("--cluster", cluster)):
         if runs is None and given is not None:
-            raise StateError(f"{option} spreads the runs of --monte-carlo: give that, too")
+            raise StateError(f"{option} distributes the runs of --monte-carlo: give that as well")
     files = take_run_options(options)
     for key, option in FILES.items():
         if runs is not None and files[key] is not None:

@@ -94,5 +94,5 @@ def _format_of(path: str | None) -> str:
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise StateError(f"{path} has no known ending ({known}): say what it is with --format")
+        raise StateError(f"{path}: unknown ending; use {known}, or choose a format with --format")
     return SUFFIXES[suffix]

@@ -35,7 +35,7 @@ CHECKPOINT = "evolution.json"
 @click.command("evolve", epilog=EXAMPLE)
 @click.option("--task", default="walk", show_default=True, help=f"{', '.join(TASKS)}.")
 @click.option("--population", type=int, default=200, show_default=True,
-              help="Bodies of a generation.")  # fmt: skip
+              help="Bodies in each generation.")  # fmt: skip
 @click.option("--generations", type=int, default=50, show_default=True,
               help="Generations, the random first one included.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
@@ -61,7 +61,7 @@ CHECKPOINT = "evolution.json"
               help="Device of the rollouts.")  # fmt: skip
 @executor_options
 @click.option("--winners", type=click.IntRange(min=1), default=4, show_default=True,
-              help="Bodies of the gallery.")  # fmt: skip
+              help="Number of bodies in the gallery.")  # fmt: skip
 @click.option("--films/--no-films", default=True, show_default=True, help="Film the winners.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
@@ -83,7 +83,10 @@ def command(
         modules=modules, frequency=DEFAULT_SPACE.frequency,
     )  # fmt: skip
     with _folder(path, resume) as folder:
-        with chosen_executor(jobs, cluster) as executor, output.bar(task, not as_json) as show:
+        with (
+            chosen_executor(jobs, cluster, target) as executor,
+            output.bar(task, not as_json) as show,
+        ):
             found = evolve(
                 chosen, population, generations, seed, strategy=strategy, space=space,
                 target=target, executor=executor, checkpoint=folder / CHECKPOINT,

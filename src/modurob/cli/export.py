@@ -33,7 +33,7 @@ MODULES, JOINTS = 16, 12  # of the runtime, by default
 @organisms.body_command("export", EXAMPLE, required=False)
 @click.option("--c", "format_name", flag_value="c",
               help="C99 for firmware: a header, a source and a test program.")  # fmt: skip
-@click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and the like.")
+@click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and other programs.")
 @click.option("--urdf-ros2", "format_name", flag_value="urdf-ros2",
               help="URDF with ros2_control, for controllers of ROS 2.")  # fmt: skip
 @click.option("--srdf", "format_name", flag_value="srdf",
@@ -47,9 +47,9 @@ MODULES, JOINTS = 16, 12  # of the runtime, by default
               help="C99 library for robots that model themselves, sized for the modules of the "
               "organism, which has to fit, or of the catalog if none is given.")  # fmt: skip
 @click.option("--modules", type=click.IntRange(1), metavar="N",
-              help=f"Most modules of a robot, with --runtime.  [default: {MODULES}]")  # fmt: skip
+              help=f"With --runtime: most modules of a robot.  [default: {MODULES}]")  # fmt: skip
 @click.option("--joints", type=click.IntRange(1), metavar="N",
-              help=f"Most moving joints of it, with --runtime.  [default: {JOINTS}]")  # fmt: skip
+              help=f"With --runtime: most joints of a robot.  [default: {JOINTS}]")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
 @click.option("--name", "word", metavar="TEXT",
               help="Name of the files, and in them.  [default: that of the organism]")  # fmt: skip
@@ -90,10 +90,10 @@ def command(
     if modules is not None or joints is not None:
         raise StateError("--modules and --joints are sizes of the C runtime: add --runtime FOLDER")
     if format_name is None:
-        formats = " or ".join(f"--{key}" for key in (*PROGRAMS, "runtime"))
-        raise StateError(f"say what to export: {formats}")
+        formats = ", ".join(f"--{key}" for key in PROGRAMS)
+        raise StateError(f"choose what to export: {formats} or --runtime")
     if name is None:
-        raise StateError("say which organism to export: the name of an example, or a file")
+        raise StateError("name the organism to export: the name of an example, or a file")
     if single and format_name != "c":
         raise StateError(f"--float has no effect with --{format_name}")
     from modurob.compiler.emit_c import check_name

@@ -21,9 +21,9 @@ Examples:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN.npz...")
 @organisms.hinges_option
 @organisms.base_option
-@click.option("--shared", is_flag=True, help="Modules of one kind have the same numbers.")
+@click.option("--shared", is_flag=True, help="Fit one set of numbers for all modules of a kind.")
 @click.option("--error", type=float, default=0.3, show_default=True,
-              help="Relative error that is expected of the datasheets.")  # fmt: skip
+              help="Expected relative error of the datasheets.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE",
               help="File for the organism with corrected datasheets.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")

@@ -34,7 +34,7 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--aim", metavar="JSON", help="Assembly incidence matrix; rows are modules.")
 @click.option("--kinds", help="Kinds of the rows: letters (BBS) or names separated by commas.")
 @click.option("--grid", metavar="FILE", help="Text drawing of a planar organism.")
-@click.option("--urdf", metavar="FILE", help="Robot of another program, as one module.")
+@click.option("--urdf", metavar="FILE", help="Robot from a URDF file, as one module.")
 @click.option("--repair", is_flag=True,
               help="Repair flaws of the URDF file, with a warning for each.")  # fmt: skip
 @click.option("--random", type=click.IntRange(1, MOST_MODULES), metavar="N",
@@ -60,7 +60,7 @@ def command(name: str | None, path: str | None, force: bool, as_json: bool, **op
     sources = {"NAME": name, "--aim": aim, "--grid": grid, "--urdf": urdf, "--random": chance}
     given = [key for key, value in sources.items() if value is not None]
     if len(given) != 1:
-        found = " and ".join(given) if given else "none"
+        found = " and ".join(given) or "none of them"
         raise StateError(f"give one of {', '.join(sources)}, got {found}")
     if "kind" in settings:
         settings["kind"] = organisms.kind(settings["kind"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os.path
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ HINGES = ("dyad", "physical")
 hinges_option = click.option(
     "--hinges",
     type=click.Choice(HINGES),
-    help="Joints of the model.  [default: dyad; physical for "
+    help="Joints: those of the papers (dyad) or of the hardware (physical).  [default: dyad; "
+    "physical for "
     + choices(name for name, body in EXAMPLES.items() if body.hinges != "dyad")
     + "]",
 )
@@ -75,15 +76,18 @@ def locked_of(organism: Organism, given: Sequence[str]) -> dict[str, float]:
     return joint_locks("--lock", given, organism)
 
 
-def find(name: str) -> tuple[str, Organism]:
-    """Title and organism of an example or a file; an example's name wins over a file's."""
+def find(name: str, more: Iterable[str] = ()) -> tuple[str, Organism]:
+    """Title and organism of an example or a file; an example's name wins over a file's.
+
+    Args:
+        more: Further names that the command knows, for the error message.
+    """
     if name in EXAMPLES:
         return name, EXAMPLES[name].make()
     given = shorten(name, 60)
     if not os.path.exists(name):
-        raise UnknownNameError(
-            f"'{given}' is neither a file nor an example: examples are {choices(EXAMPLES)}"
-        )
+        known = ", ".join(dict.fromkeys([*more, *EXAMPLES]))
+        raise UnknownNameError(f"'{given}' is neither a file nor an example: examples are {known}")
     if name.lower().endswith(".urdf"):
         raise FileError(f"{given}: make an organism of it first: modurob new --urdf {given}")
     return Path(name).stem, Organism.from_file(name)
@@ -106,6 +110,6 @@ def make(name: str, settings: Mapping[str, object], numbers: Mapping[str, float]
     for given in numbers:
         if given not in body.numbers:
             raise StateError(
-                f"'{name}' has no number '{given}' to set; it has {choices(body.numbers)}"
+                f"'{name}' has no parameter '{given}': it takes {choices(body.numbers)}"
             )
     return body.build(**settings, **numbers)

@@ -74,7 +74,7 @@ def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) ->
     """Refuse to overwrite files that are there, unless forced."""
     for path in paths:
         if os.path.exists(path) and not force:
-            raise FileError(f"{path}: is already there; --force overwrites it")
+            raise FileError(f"{path} already exists; --force overwrites it")
 
 
 def print_json(data: Any) -> None:

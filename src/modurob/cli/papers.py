@@ -39,7 +39,7 @@ def command(
     ctx: click.Context, key: str | None, path: str | None, as_json: bool, jobs: int | None,
     cluster: str | None,
 ) -> None:  # fmt: skip
-    """Compute the figures and claims of the papers that modurob grew out of.
+    """Recompute the figures and claims of the papers that modurob builds on.
 
     KEY is one of them, such as gutenkunst2012; without it, all are run. Needs a source checkout:
     the papers are not part of the installed package. Exits with 1 if a claim fails.

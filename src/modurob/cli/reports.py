@@ -241,8 +241,8 @@ class WalkReport:
             ),
             "slip": f"{m.slip:.2f} of the distance" if math.isfinite(m.slip) else nowhere,
             "stability margin": (
-                f"{1e3 * m.stability_margin:.0f} mm in the mean, {1e3 * m.least_margin:.0f} mm at "
-                f"least; inside for {100 * m.stable:.0f} % of the time"
+                f"{1e3 * m.stability_margin:.0f} mm on average, {1e3 * m.least_margin:.0f} mm at "
+                f"worst; inside for {100 * m.stable:.0f} % of the time"
                 if math.isfinite(m.stability_margin)
                 else "none: it never touched the ground"
             ),

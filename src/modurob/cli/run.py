@@ -59,13 +59,13 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--animate", "--film", "film_path", metavar="FILE",
                      help="Make a film: .gif, or .mp4 with ffmpeg."),
         click.option("--html", "html_path", metavar="FILE",
-                     help="Write a viewer: the run in three dimensions, to turn, play and plot."),
-        click.option("--csv", "csv_path", metavar="FILE", help="Write a table of the run."),
+                     help="Write an interactive 3D replay of the run for the browser."),
+        click.option("--csv", "csv_path", metavar="FILE", help="Write the run as a table."),
         click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
         click.option("--save-scenario", "scenario_path", metavar="FILE",
                      help="Write all settings; `modurob run FILE` repeats the run."),
         click.option("--loads", is_flag=True,
-                     help="Print the loads on all connectors; without it, on those with limits."),
+                     help="Print the loads on all connectors, not only on those with limits."),
         click.option("--force", is_flag=True, help="Overwrite existing files."),
         click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON."),
     )  # fmt: skip
@@ -81,8 +81,8 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(scenario: str | None, preset: str | None, **options: Any) -> None:
     """Run a scenario that --save-scenario, the studio or a script wrote, or a figure of a paper.
 
-    FILE holds the organism, its start, motion, controller and everything else of the run. A preset
-    is drawn beside the paper's statement; --save-scenario writes its runs, to be changed.
+    FILE holds the organism, its start, motion, controller and all other settings. A preset
+    is compared with the paper; --save-scenario writes its runs as files that you can edit.
     """
     if (scenario is None) == (preset is None):
         raise StateError("give the FILE of a scenario, or --preset")

@@ -26,11 +26,11 @@ MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 
 @organisms.body_command("show", EXAMPLE)
 @click.option("--hinges", type=click.Choice(organisms.HINGES),
-              help="Joints of one model.  [default: both]")  # fmt: skip
+              help="Joints: papers' (dyad) or hardware's (physical).  [default: both]")  # fmt: skip
 @click.option("--matrices/--no-matrices", default=None,
               help=f"Show matrices.  [default: up to {LARGEST_TABLES} modules]")  # fmt: skip
-@click.option("--picture", "picture_path", metavar="FILE", help="Draw it into a .png or .svg file.")
-@click.option("--html", "html_path", metavar="FILE", help="Write a viewer to turn it in a browser.")
+@click.option("--picture", "picture_path", metavar="FILE", help="Save a drawing as .png or .svg.")
+@click.option("--html", "html_path", metavar="FILE", help="Write a 3D view to open in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as machine-readable JSON.")
 def command(
     name: str, hinges: str | None, matrices: bool | None, picture_path: str | None,

@@ -27,6 +27,11 @@ Examples:
   modurob simulate crab --hinges physical --engine mujoco
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
+parameter_option = click.option(
+    "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+    help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be repeated. "
+    "[rad, s, Hz]",
+)  # fmt: skip
 
 
 @organisms.body_command("simulate", EXAMPLE)
@@ -39,19 +44,17 @@ Examples:
               help="Joint positions at the start, separated by commas. [deg, m]  [default: 0]"
               )  # fmt: skip
 @click.option("--gait", metavar="GAIT",
-              help="Follow a gait, by name or from a .json file (computed torque).")  # fmt: skip
-@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-              help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
-              "repeated. [rad, s, Hz]")  # fmt: skip
+              help="Follow a gait with computed torque: its name, or a .json file.")  # fmt: skip
+@parameter_option
 @field_options("payload", "pushes", "wrench_sensors", "ground", "slope", "ground_friction")
 @field_options(engine="modurob")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)),
               help="Method of integration.  "
               "[default: RK45; on the ground SemiImplicitEuler]")  # fmt: skip
 @click.option("--rtol", type=float,
-              help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
+              help="Relative tolerance of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,
-              help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
+              help="Step; for adaptive methods the largest. [s]  [default: 0.001]")  # fmt: skip
 @field_options("analytic")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of random gaits.  [default: 0]")
 @run_options
@@ -70,7 +73,7 @@ def command(
         if options["ground"]:
             options["settling_time"] = WALKING["settling_time"]
     elif parameters:
-        raise StateError("--parameter is one of a gait: give --gait")
+        raise StateError("--parameter sets a parameter of a gait: give --gait as well")
     body = {"organism": organism, "name": title, "locked": locked}
     model = scenario_of(**body, hinges=options["hinges"], base=options["base"]).model()
     typed = typed_gait(parameters)

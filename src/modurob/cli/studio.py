@@ -31,7 +31,7 @@ PORT = 8350
               help="Folder of the projects.  [default: the user's data folder]")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
               help="Address to listen at; one that others can reach needs --token.")  # fmt: skip
-@click.option("--token", help="A secret that the address must hold.")
+@click.option("--token", help="Secret that the address must contain.")
 def command(
     file: str | None,
     port: int,
@@ -40,10 +40,10 @@ def command(
     host: str,
     token: str | None,
 ) -> None:
-    """Open the studio: click organisms together, see their equations, let them move.
+    """Open the studio: build organisms, see their equations, simulate and control them.
 
     FILE is a project of the studio or an organism that `modurob new` wrote; without one, the
-    studio starts empty. It runs on this machine and answers this machine only.
+    studio starts empty. It runs on this machine and can be reached from this machine only.
     """
     output.check_path("FILE", file)
     output.check_path("--folder", folder)

@@ -12,7 +12,7 @@ from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.cli.fields import field_options, take_fields
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
-from modurob.cli.simulate import typed_gait
+from modurob.cli.simulate import parameter_option, typed_gait
 from modurob.errors import choices
 from modurob.gaits import gait_class
 from modurob.scenario.gait_files import GaitRecord
@@ -40,9 +40,7 @@ OF_ONE = {
 @click.option("--gait", metavar="GAIT",
               help="A gait by name, or a .json file of one.  [default: that of the walker, else "
               "wave]")  # fmt: skip
-@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-              help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
-              "repeated. [rad, s, Hz]")  # fmt: skip
+@parameter_option
 @click.option("--duration", "--seconds", type=float, default=10.0, show_default=True,
               help="Length of the run. [s]")  # fmt: skip
 @field_options(ground_friction="0.8", slope="0")
@@ -63,14 +61,14 @@ def command(
     name: str, gait: str | None, parameters: tuple[str, ...], evaluations: int | None,
     checkpoint: str | None, gait_path: str | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Walk on the ground with a gait: distance, cost of transport, slip and stability.
+    """Walk with a gait; report distance, cost of transport, slip and stability.
 
-    The joints follow the gait by a servo (PD); the base is free. A body that starts below the
+    PD servos move the joints along the gait; the base is free. A body that starts below the
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
-    are tuned for speed - 0.02 power / weight.
+    are tuned to maximize speed - 0.02 power / weight.
 
-    Walkers with gaits of their own: caterpillar, crab, cross, roller, sidewinder; or all of them:
-    zoo, with the name of the walker in every file, such as zoo-crab.gif.
+    Walkers with gaits of their own are caterpillar, crab, cross, roller and sidewinder; zoo runs
+    all of them and adds the name of the walker to every file, such as zoo-crab.gif.
     """
     if name == ALL:
         return _walk_all(click.get_current_context())
@@ -79,7 +77,7 @@ def command(
         output.check_path(option, path)
     output.refuse_to_overwrite(filter(None, [gait_path]), files["force"])
     if checkpoint is not None and evaluations is None:
-        raise StateError("--resume is of a tuning: give --tune, too")
+        raise StateError("--resume continues a tuning: give --tune as well")
     own: dict[str, Any] = {}
     if name in ZOO:
         title, organism, own = name, ZOO[name].build(), dict(ZOO[name].fields)
@@ -87,7 +85,7 @@ def command(
         typed_locks = organisms.locked_of(organism, options["locked"])
         options["locked"] = {**own.pop("locked", {}), **typed_locks}
     else:
-        title, organism = organisms.find(name)
+        title, organism = organisms.find(name, ZOO)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
         options["locked"] = organisms.locked_of(organism, options["locked"])
     model = organism.model(options["hinges"], "free", locked=options["locked"])

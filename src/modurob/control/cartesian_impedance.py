@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob.control import gains
-from modurob.control.impedance import Impedance, times
+from modurob.control.impedance import Impedance
 from modurob.control.laws import register
 from modurob.dynamics import cpu_model
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 from modurob.spatial import so3
+from modurob.spatial.scalars import matvec
 
 SINGULAR = 1e-9  # of the mean compliance of a body: what counts as none
 SOFT = 1e-2  # the same for default gains: directions that hardly move are left to the null space
@@ -84,14 +85,14 @@ class CartesianImpedance(Impedance):
         T, T_d = (model.forward_kinematics(x)[..., body, :, :] for x in (q, at))
         R = T[..., :3, :3]
         turn = so3.log(np.swapaxes(R, -1, -2) @ T_d[..., :3, :3])
-        e = np.concatenate([T_d[..., :3, 3] - T[..., :3, 3], (R @ turn[..., None])[..., 0]], -1)
+        e = np.concatenate([T_d[..., :3, 3] - T[..., :3, 3], matvec(R, turn)], -1)
         J = model.jacobian(q, body, "aligned")[..., motors]
-        rate, a_x = -times(J, v[..., motors]), np.zeros(6)
+        rate, a_x = -matvec(J, v[..., motors]), np.zeros(6)
         if v_d.any() or a_d.any():
             J_d = model.jacobian(at, body, "aligned")[..., motors]
-            rate = rate + times(J_d, v_d[..., motors])
+            rate = rate + matvec(J_d, v_d[..., motors])
             J_d_rate = model.jacobian_rate(at, v_d, body, "aligned")[..., motors]
-            a_x = times(J_d, a_d[..., motors]) + times(J_d_rate, v_d[..., motors])
+            a_x = matvec(J_d, a_d[..., motors]) + matvec(J_d_rate, v_d[..., motors])
         return Task(J, gains.inverse_inertia(self._driven_mass(q)), e, rate, a_x)
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
@@ -106,13 +107,13 @@ class CartesianImpedance(Impedance):
             free = free + a_d[..., motors]
             old = self.model.jacobian_rate(q, v, self._body, "aligned")[..., motors]
             wanted = task.a_d + np.linalg.solve(self.inertia, pull[..., None])[..., 0]
-            wanted = wanted - times(old, v[..., motors]) - times(task.J, free)
+            wanted = wanted - matvec(old, v[..., motors]) - matvec(task.J, free)
             a = np.zeros(v.shape)
-            a[..., motors] = free + times(pinv, wanted)
+            a[..., motors] = free + matvec(pinv, wanted)
             return self._motions(q, v, v, a).forces(self._pseudo_inertias())
         tau = self._motions(q, v, v_d, a_d).forces(self._pseudo_inertias())
-        free = free - times(pinv, times(task.J, free))
-        tau[..., motors] += times(J_T, pull) + times(self._driven_mass(q), free)
+        free = free - matvec(pinv, matvec(task.J, free))
+        tau[..., motors] += matvec(J_T, pull) + matvec(self._driven_mass(q), free)
         return tau
 
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
@@ -122,9 +123,9 @@ class CartesianImpedance(Impedance):
         J = self.model.jacobian(q, self._body, "aligned")[..., motors]
         inverse = gains.inverse_inertia(self._driven_mass(q))
         own, wanted = _task_inertia(J, inverse, SINGULAR), self._felt(q, push).copy()
-        f = times(own, times(J @ inverse, wanted[..., motors]))  # of the body, in world axes
+        f = matvec(own, matvec(J @ inverse, wanted[..., motors]))  # of the body, in world axes
         moved = np.linalg.solve(self.inertia, f[..., None])[..., 0]
-        wanted[..., motors] -= times(np.swapaxes(J, -1, -2), times(own, moved))
+        wanted[..., motors] -= matvec(np.swapaxes(J, -1, -2), matvec(own, moved))
         return super()._loaded(q, tau, wanted)
 
 

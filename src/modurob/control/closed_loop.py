@@ -14,6 +14,7 @@ from modurob.control.controller import Controller
 from modurob.errors import StateError
 from modurob.friction import MOST_RATE_STEP
 from modurob.stepping import RK4, EquationOfMotion, SemiImplicitEuler, StepSettings
+from modurob.stepping.contact import rounded_down
 from modurob.stepping.motion import Stopped
 
 POINTS = 800  # steps of a rehearsal of a law without a clock: 100 a time constant
@@ -132,7 +133,7 @@ def demand_stable(law: Controller) -> None:
         if good:
             raise StateError(
                 f"sample_time of {clock:g} s is too long for these gains: errors grow from sample "
-                f"to sample; take {_rounded_down(good)} s or less, or lower gains"
+                f"to sample; take {rounded_down(good)} s or less, or lower gains"
             )
         values, vectors = np.linalg.eig(_Held(twin, at, bad).closed(0))
         with np.errstate(divide="ignore", invalid="ignore"):  # a pole 0, or a time near 0
@@ -161,12 +162,6 @@ def _longest(law: Controller, at: np.ndarray, clock: float) -> tuple[float, floa
         middle = (good + bad) / 2
         good, bad = (middle, bad) if decays(middle) else (good, middle)
     return good, bad
-
-
-def _rounded_down(seconds: float) -> str:
-    """Two digits, never more than the number."""
-    digits = 10.0 ** (math.floor(math.log10(seconds)) - 1)
-    return f"{math.floor(seconds / digits) * digits:.2g}"
 
 
 class _Held:

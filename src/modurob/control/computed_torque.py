@@ -22,7 +22,7 @@ from modurob.control.controller import Controller, Slopes
 from modurob.control.gains import DesignedLaw
 from modurob.control.laws import register
 from modurob.dynamics import cpu_model
-from modurob.equations.links import SLIP, friction, friction_slope
+from modurob.equations.links import friction, friction_slope
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -53,7 +53,7 @@ class Linearizing(Controller):
         idle, joints = self._idle, np.s_[..., self._skip :]
         full = self._completed(q, v, a) if len(idle) else a
         tau = self._inverse(q, v, full)
-        if self._ahead.any():
+        if self._looks_ahead:
             tau = tau.copy()
             tau[joints] += self._friction_ahead(v[joints], full[joints])
         if len(idle):
@@ -77,9 +77,13 @@ class Linearizing(Controller):
         dt, model = self.sample_time, self.model
         if dt is None or not (model.viscous.any() or model.coulomb.any()):
             return np.zeros((2, len(model.viscous)))
-        slopes = np.stack([model.viscous, model.coulomb / SLIP])
+        slopes = np.stack([model.viscous, friction_slope(0.0, model.coulomb, 0.0)])
         x = np.maximum(slopes * dt / gains.joint_inertia(model), LEAST_STIFFNESS)
         return np.where(slopes > 0, dt * (-1 / np.expm1(-x) - 1 / x), 0.0)
+
+    @cached_property
+    def _looks_ahead(self) -> bool:
+        return bool(self._ahead.any())
 
     def _friction_ahead(self, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(..., n) growth of friction until those times. [N m, N]"""
@@ -111,7 +115,7 @@ class Linearizing(Controller):
             if len(idle):  # rows without a torque stay zero: M_uz da_z = -(d tau)_u
                 rest = (direct + by.da @ wanted)[idle]
                 wanted[z] = -np.linalg.solve(by.da[np.ix_(idle, z)], rest)
-        if self._ahead.any():
+        if self._looks_ahead:
             (drag, dry), rate, model = self._ahead, v[self._skip :], self.model
             soon = rate + dry * full[self._skip :]
             later, now = (friction_slope(0.0, model.coulomb, x) for x in (soon, rate))

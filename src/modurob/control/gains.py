@@ -418,7 +418,9 @@ class DesignedLaw(Controller):
         *first, last = given
         some = [value is not None for value in given.values()]
         if any(some) and (not all(some) or settling_time is not None):
-            raise StateError(f"give {', '.join(first)} and {last}, or a settling_time, or nothing")
+            raise StateError(
+                f"give {', '.join(first)} and {last}, or settling_time, or none of them"
+            )
         self._gain_names, self._shape = tuple(given), shape
         self._remember(**given)
         if any(some):

@@ -22,6 +22,7 @@ from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
+from modurob.spatial.scalars import matvec
 
 
 class Impedance(LinkLaw):
@@ -51,7 +52,7 @@ class Impedance(LinkLaw):
         super().__init__(model, **options)
         beside = stiffness is not None and settling_time is not None and not self._null_space
         if (stiffness is None) != (damping is None) or beside:
-            raise StateError("give stiffness and damping, or a settling_time, or nothing")
+            raise StateError("give stiffness and damping, or settling_time, or none of them")
         size = self._directions()
         time = gains.SETTLING_TIME if settling_time is None else settling_time
         self._gains = gains.from_settling_time(time)  # of the null space, and by default
@@ -76,7 +77,7 @@ class Impedance(LinkLaw):
     def _pull(self, own: np.ndarray, e: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(..., k) force of spring and damper; `own` is the inertia (..., k, k) there."""
         if self.stiffness is None or self.damping is None:
-            return times(own, self._gains[0] * e + self._gains[1] * rate)
+            return matvec(own, self._gains[0] * e + self._gains[1] * rate)
         return e @ self.stiffness.T + rate @ self.damping.T
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
@@ -146,12 +147,7 @@ class JointImpedance(Impedance):
         moved, joints = np.zeros(push.shape), self._felt(q, push)[..., self._skip :]
         moved[..., self._skip :] = np.linalg.solve(self.inertia, joints[..., None])[..., 0]
         moved[..., self._idle] = 0.0
-        return super()._loaded(q, tau, push - times(self._mass(q), moved))
-
-
-def times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(..., n) products of matrices (..., n, m) and vectors (..., m)."""
-    return (matrix @ x[..., None])[..., 0]
+        return super()._loaded(q, tau, push - matvec(self._mass(q), moved))
 
 
 def _matrix(value: ArrayLike, size: int) -> np.ndarray:

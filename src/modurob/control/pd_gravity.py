@@ -11,7 +11,7 @@ from modurob.control import gains
 from modurob.control.controller import Slopes
 from modurob.control.gains import DesignedLaw
 from modurob.control.laws import register
-from modurob.equations.links import SLIP, friction, friction_slope
+from modurob.equations.links import SLIP_SPEED, friction, friction_slope
 from modurob.model import Model
 from modurob.reference import Reference
 
@@ -116,6 +116,6 @@ class PdGravity(DesignedLaw):
         if self._dry:
             dry, fast = model.coulomb, self._rate * e
             pull = pull + friction(0.0, dry, fast)
-            value += np.sum(dry / self._rate * (np.sqrt(fast**2 + SLIP**2) - SLIP))
+            value += np.sum(dry / self._rate * (np.hypot(fast, SLIP_SPEED) - SLIP_SPEED))
         rate = v @ M @ a + v @ C @ v + v[self._skip :] @ pull  # v^T (dM/dt) v / 2 = v^T C v
         return float(value), float(rate)

@@ -130,7 +130,7 @@ def robustness(
             default this process computes them.
     """
     study = _Study(law, step, runs, duration, band, rng or np.random.default_rng(0))
-    sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses, "(a part)")
+    sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses)
     if off >= 1:
         raise StateError(f"masses is an error below 1, for example 0.1 for 10 %, got {masses!r}")
     study.demand_memory(off)

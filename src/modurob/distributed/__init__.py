@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modurob.distributed.agent import Agent, Message, play_round
-    from modurob.distributed.balancing import (
-        Balanced,
-        BalancingAgent,
-        BalancingNetwork,
-        BalancingProcesses,
-        Fault,
-        GearedDrive,
-        Impulse,
-        StandingNetwork,
-        Stood,
-        balance,
-        stand,
-    )
+    from modurob.distributed.balancing.agent import BalancingAgent
+    from modurob.distributed.balancing.faults import Fault
+    from modurob.distributed.balancing.network import BalancingNetwork
+    from modurob.distributed.balancing.on_ground import Impulse, StandingNetwork, Stood, stand
+    from modurob.distributed.balancing.plant import GearedDrive
+    from modurob.distributed.balancing.processes import BalancingProcesses
+    from modurob.distributed.balancing.result import Balanced
+    from modurob.distributed.balancing.run import balance
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
     from modurob.distributed.mass import (
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
         MassProperties,
     )
     from modurob.distributed.plant import Plant, PlantOptions
-    from modurob.distributed.transports import TRANSPORTS, InProcess, Transport
+    from modurob.distributed.transports import TRANSPORTS, Endpoint, InProcess, Transport
     from modurob.distributed.transports.base import Counts
 
 __all__ = [
@@ -42,6 +37,7 @@ __all__ = [
     "BalancingNetwork",
     "BalancingProcesses",
     "Counts",
+    "Endpoint",
     "Fault",
     "GearedDrive",
     "Impulse",
@@ -66,24 +62,19 @@ __all__ = [
 
 _HOMES = {
     "agent": ("Agent", "Message", "play_round"),
-    "balancing": (
-        "Balanced",
-        "BalancingAgent",
-        "BalancingNetwork",
-        "BalancingProcesses",
-        "Fault",
-        "GearedDrive",
-        "Impulse",
-        "StandingNetwork",
-        "Stood",
-        "balance",
-        "stand",
-    ),
+    "balancing.agent": ("BalancingAgent",),
+    "balancing.faults": ("Fault",),
+    "balancing.network": ("BalancingNetwork",),
+    "balancing.plant": ("GearedDrive",),
+    "balancing.processes": ("BalancingProcesses",),
+    "balancing.result": ("Balanced",),
+    "balancing.on_ground": ("Impulse", "StandingNetwork", "Stood", "stand"),
+    "balancing.run": ("balance",),
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),
     "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),
     "plant": ("Plant", "PlantOptions"),
-    "transports": ("TRANSPORTS", "InProcess", "Transport"),
+    "transports": ("TRANSPORTS", "Endpoint", "InProcess", "Transport"),
     "transports.base": ("Counts",),
 }
 

@@ -130,9 +130,7 @@ def paint(scene: Scene, buffers: Buffers, fine: Camera, samples: int, base: int)
     """
     surface = buffers.surface
     shade = np.where(edges(surface), EDGE * buffers.shade, buffers.shade)
-    # the last color is black with nothing in it: index NOTHING
-    colors = np.append(scene.colors, [[0.0, 0.0, 0.0]], axis=0).astype(np.float32)
-    image = colors[surface] * shade[..., None]
+    image = scene.colors.astype(np.float32)[surface] * shade[..., None]  # 0 where nothing is
     _outline(image, np.append(scene.owner, NOTHING)[surface] == base, max(fine.size))
     solid = _coarser(np.clip(image, 0, 1), samples)
     covered = _coarser((surface != NOTHING)[..., None].astype(np.float32), samples)

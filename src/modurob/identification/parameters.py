@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import SLIP
+from modurob.equations.links import friction
 from modurob.model import Model
 from modurob.model.shapes import body_place
 from modurob.modules import Body, ModuleType
@@ -198,8 +198,8 @@ class ParameterSet:
         for k, entry in enumerate(self.frictions, start=10 * len(self.bodies)):
             for joint in entry.joints:
                 rate = v[:, first + joint]
-                unit = rate if entry.field == "viscous" else rate / np.sqrt(rate**2 + SLIP**2)
-                result[:, first + joint, k] += unit
+                unit = (1.0, 0.0) if entry.field == "viscous" else (0.0, 1.0)
+                result[:, first + joint, k] += friction(*unit, rate)
         return result
 
     def organism_with(self, x: np.ndarray) -> Organism:

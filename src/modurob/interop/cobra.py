@@ -41,7 +41,7 @@ from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.organism import Docking, Organism
 from modurob.organism.docking import edges_outward
-from modurob.organism.organism import Member, assemble
+from modurob.organism.organism import Member, assemble, checked_pose
 from modurob.spatial import se3
 
 Kinds = ModuleType | Organism | Mapping[str, ModuleType] | Iterable[ModuleType]
@@ -303,7 +303,7 @@ def _organism(record: AssemblyRecord, kinds: Mapping[str, ModuleType]) -> Organi
     pose = se3.pose(checked_rotation(pose[:3, :3], "basePose"), pose[:3, 3])
     dockings = _dockings(record, members, base)
     names = {f"m{k}": Member(kind, k, None) for k, kind in enumerate(members)}
-    organism = assemble(f"m{base}", pose @ T_base, names, dockings)
+    organism = assemble(f"m{base}", checked_pose(pose @ T_base), names, dockings)
     if len(organism) < len(members):
         loose = [name for name in names if name not in organism]
         raise FileError(f"not connected to the base m{base}: {choices(loose)}")

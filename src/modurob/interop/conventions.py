@@ -87,7 +87,7 @@ def robot_of(
     base: str | Sequence[str] | None,
     gravity: ArrayLike | None = None,
 ) -> ExportTree:
-    """The tree of links of an organism, or of a model that was made from one.
+    """The tree of links of an organism or a model, with the shapes of the organism behind it.
 
     Args:
         root: Name of link 0 where that is the world and no body.
@@ -105,7 +105,7 @@ def robot_of(
             f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
             f"own; give the Organism, or leave {key} out"
         )
-    return tree_of(source, None, root)
+    return tree_of(source, source.organism, root)
 
 
 def tree_of(model: Model, organism: Organism | None, root: str) -> ExportTree:
@@ -180,10 +180,10 @@ def axis_of(model: Model, joint: int) -> np.ndarray:
     return model.screw[joint, :3] if model.prismatic[joint] else model.screw[joint, 3:]
 
 
-def checked_title(name: str) -> str:
-    """A name for the whole robot that XML can hold."""
+def checked_title(name: str, what: str = "a robot's name") -> str:
+    """A name that XML can hold, by default of the whole robot."""
     if not (isinstance(name, str) and name and name.isprintable()):
-        raise StateError(f"a robot's name is printable text, got {reprlib.repr(name)}")
+        raise StateError(f"{what} is printable text, got {reprlib.repr(name)}")
     return name
 
 

@@ -38,7 +38,7 @@ LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
 LinkPair = tuple[int, int]
 ACTUATORS = ("motor", "position")
 SERVO_RATE = 30.0  # [rad/s] of a joint under the default gains, critically damped
-INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
+MUJOCO_INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
 class Floor(NamedTuple):
@@ -89,7 +89,8 @@ def write_mjcf(
     which ports are docked and what a module is are lost.
 
     Args:
-        robot: An organism, drawn with its shapes; or a model, which has none.
+        robot: An organism, or a model; one that was built from an organism is drawn with its
+            shapes, too.
         path: The file to write; an old one stays intact if writing fails.
         hinges, base, gravity: See `Organism.model`.
         name: Of the model.
@@ -108,9 +109,9 @@ def write_mjcf(
     """
     path = checked_target(path)
     tree = robot_of(robot, GROUND, hinges, base, gravity)
-    if integrator not in INTEGRATORS:
+    if integrator not in MUJOCO_INTEGRATORS:
         given = reprlib.repr(integrator)
-        raise StateError(f"integrator must be one of {choices(INTEGRATORS)}, got {given}")
+        raise StateError(f"integrator must be one of {choices(MUJOCO_INTEGRATORS)}, got {given}")
     positive("timestep", timestep, "seconds")
     given = {"integrator": integrator, "timestep": timestep}
     if actuators not in ACTUATORS:

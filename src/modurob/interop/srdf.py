@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -18,7 +19,6 @@ from modurob.interop.conventions import (
     checked_title,
     motors_of,
     robot_of,
-    tree_of,
 )
 from modurob.interop.urdf import WORLD
 from modurob.interop.xml_files import XmlText
@@ -68,8 +68,6 @@ def write_srdf(
     """
     path = checked_target(path)
     tree = robot_of(robot, WORLD, hinges, base)
-    if isinstance(robot, Model):
-        tree = tree_of(robot, robot.organism, WORLD)
     model, text = tree.model, XmlText()
     chosen = _checked_groups(model, groups)
     pairs = disabled_pairs(tree, whole("samples", samples, 0), whole("seed", seed, 0), path)
@@ -106,7 +104,9 @@ def _checked_groups(
     if not isinstance(groups, Mapping):
         raise StateError(f"groups are lists of joints by name, got {groups!r:.60}")
     for group, joints in groups.items():
-        checked_title(group)
+        checked_title(group, "a group's name")
+        if isinstance(joints, str) or not isinstance(joints, Sequence):
+            raise StateError(f"group {group!r} is a list of joints, got {reprlib.repr(joints)}")
         for joint in joints:
             if joint not in model.joint_names:
                 known = choices(model.joint_names)

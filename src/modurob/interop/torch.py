@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,11 @@ def _rows(
                 f"{each} of {name} is on {tensor.device}, the model on {place}: move the tensor "
                 f"with .to('{place}'), or compile the model for the tensor's device"
             )
+        if tensor.layout != torch.strided:
+            raise StateError(
+                f"{each} of {name} has the layout {tensor.layout}: give a dense tensor, such as "
+                "tensor.to_dense()"
+            )
     dtype, batch = demand_rows(name, inputs, sizes, tensors)
     if tier is not None and dtype != tier.dtype.name:
         raise StateError(
@@ -119,6 +124,10 @@ def _autograd() -> Any:
         def backward(context: Any, *weights: Any) -> Any:
             raise StateError(f"{context.name} {ONCE}")
 
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+            return _mapped(ModelGradient, info, in_dims, *given)
+
     class ModelFunction(torch.autograd.Function):
         """A `DifferentiableFunction` as a node of PyTorch's graph."""
 
@@ -139,6 +148,10 @@ def _autograd() -> Any:
             gradient = ModelGradient.apply if asked_again else ModelGradient.forward
             return (None, *gradient(*given))
 
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+            return _mapped(ModelFunction, info, in_dims, *given)
+
     def _tensor(array: Any, dtype: Any) -> Any:
         on_cpu = isinstance(array, np.ndarray)
         return torch.from_numpy(array).to(dtype) if on_cpu else torch.from_dlpack(array)
@@ -146,18 +159,36 @@ def _autograd() -> Any:
     return ModelFunction
 
 
+def _mapped(kind: Any, info: Any, in_dims: Any, bound: Any, *tensors: Any) -> tuple[Any, Any]:
+    """Results of a function under `torch.vmap`, and their mapped dimension: one more of a batch."""
+    rows = [
+        tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, in_dims[1:], strict=True)
+    ]
+    return kind.apply(bound, *rows), 0
+
+
 def _array(tensor: Any) -> Any:
     """The numbers of a tensor, on the same memory if that is contiguous.
 
     In main memory they become float64.
     """
-    tensor = tensor.detach()
+    tensor = tensor.detach().resolve_neg()
     if tensor.is_cuda:
         return cupy().from_dlpack(tensor.contiguous())
     return np.asarray(tensor.numpy(), dtype=float)
 
 
 # -- on a GPU --------------------------------------------------------------------------------------
+
+
+class CudaStream(NamedTuple):
+    """A stream of another library, by the protocol of CUDA streams."""
+
+    pointer: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.pointer
 
 
 class CudaFunction:
@@ -179,8 +210,11 @@ class CudaFunction:
 
     def _stream(self) -> Any:
         """The stream in which PyTorch computes, now also CuPy's."""
-        stream = framework("torch").cuda.current_stream().cuda_stream
-        return self._tier.cp.cuda.ExternalStream(stream)
+        stream = CudaStream(framework("torch").cuda.current_stream().cuda_stream)
+        cuda = self._tier.cp.cuda
+        if hasattr(cuda.Stream, "from_external"):
+            return cuda.Stream.from_external(stream)
+        return cuda.ExternalStream(stream.pointer)  # before CuPy 14
 
 
 def _on_cuda(
@@ -214,7 +248,7 @@ def _on_cuda(
 
 def _step(torch: Any, model: Model, forward: Callable[..., Any], dt: float) -> Callable[..., Any]:
     """`Model.step` in PyTorch's operations, from the forward dynamics."""
-    if friction.is_implicit(model._on_cpu, dt):
+    if friction.needs_implicit_step(model._on_cpu, dt):
         rate = model._on_cpu.friction_rate
         raise StateError(
             f"a step on the GPU takes friction at its start, which {rate.cause} allows up to "

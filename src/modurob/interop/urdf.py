@@ -60,7 +60,8 @@ def write_urdf(
     of a slide that has none.
 
     Args:
-        robot: An organism, drawn with its shapes; or a model, which has none.
+        robot: An organism, or a model; one that was built from an organism is drawn with its
+            shapes, too.
         path: The file to write; an old one stays intact if writing fails.
         hinges, base: See `Organism.model`.
         name: Of the robot.
@@ -73,6 +74,7 @@ def write_urdf(
     if ros2_control is not None and ros2_control not in INTERFACES:
         given = reprlib.repr(ros2_control)
         raise StateError(f"ros2_control is one of {choices(INTERFACES)} or None, got {given}")
+    plugin = checked_title(hardware, "the hardware's plugin")
     tree = robot_of(robot, WORLD, hinges, base)
     driven = (tree.model.armature > 0) | (tree.model.stiffness > 0)
     if driven.any():
@@ -90,7 +92,7 @@ def write_urdf(
         for joint in range(len(tree.model.joint_names)):
             _joint(text, tree, joint, motors.get(joint))
         if ros2_control is not None:
-            _control(text, tree.model, motors, ros2_control, name, checked_title(hardware))
+            _control(text, tree.model, motors, ros2_control, name, plugin)
     text.write(path)
 
 

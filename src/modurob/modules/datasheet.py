@@ -142,7 +142,7 @@ def _message(finding: Any, model: type[BaseModel]) -> str:
     if finding["type"] == "string_pattern_mismatch":
         pattern = finding["ctx"]["pattern"]
         return IN_WORDS.get(pattern, f"must match {pattern}")
-    message = finding["msg"].removeprefix("Value error, ")
+    message = finding["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
     return message[:1].lower() + message[1:]
 
 

@@ -74,7 +74,7 @@ def check_regular(path: Path, largest: int) -> None:
 
 def _refuse_special(mode: int) -> None:
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file (Is a directory)")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, f"it is {SPECIAL.get(stat.S_IFMT(mode), 'no')}, not a file")
 
@@ -206,7 +206,7 @@ def check_document(data: Any, where: object, format: str, version: int) -> None:
         raise FileError(f'{where}: not a {format} file: it has no "format" field')
     if data["format"] != format:
         given = reprlib.repr(data["format"])
-        raise FileError(f"{where}: this is a {given} file, expected {format!r}")
+        raise FileError(f"{where}: its format is {given}, expected {format!r}")
     check_version(data.get("version"), where, version)
 
 

@@ -62,7 +62,7 @@ def joint_numbers(
         raise StateError(f"{name} takes numbers separated by commas [{unit}], got '{text}'")
     if len(numbers) != len(joints) and not (single and len(numbers) == 1):
         raise StateError(
-            f"{name} has {len(numbers)} numbers, the model has {len(joints)} joints: "
+            f"{name} has {len(numbers)} numbers, but the model has {len(joints)} joints: "
             f"{' '.join(joints)}"
         )
     return numbers
@@ -133,7 +133,7 @@ def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
         raise StateError(f"{name} takes numbers such as -2 or -2+3j, got '{text}'") from None
     joints = len(model.joint_names)
     if len(numbers) not in (2, 2 * joints):
-        raise StateError(f"{name} are 2 numbers, or {2 * joints} for {joints} joints: got {text}")
+        raise StateError(f"{name} takes 2 numbers, or {2 * joints} for {joints} joints, got {text}")
     return numbers
 
 
@@ -339,8 +339,8 @@ MODEL: Mapping[str, RunField] = {
         _locks, _locks_text, option="lock",
     ),
     "analytic": RunField(
-        "With formulas, beside numbers", "Simulate with formulas, and compare with the numeric "
-        "model.", option="equations",
+        "With formulas, beside numbers", "Simulate the closed-form equations and compare with "
+        "the numeric model.", option="equations",
     ),
 }  # fmt: skip
 PARTS: Mapping[str, Mapping[str, RunField]] = {
@@ -423,11 +423,11 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
     "Payload and pushes": {
         "masses": RunField(
             "True masses [of the model's]",
-            "True masses, as a factor on those that the law assumes.", step=0.05, metavar="FACTOR",
+            "True masses, as a multiple of those that the law uses.", step=0.05, metavar="FACTOR",
         ),
         "payload": RunField(
             "Payload, such as m3 mass=0.2",
-            "Mass on a body, such as 'm3 mass=0.2 center=0,0,0.1 known=1'. [kg, m]",
+            "Mass added to a body, such as 'm3 mass=0.2 center=0,0,0.1 known=1'. [kg, m]",
             payload, _record_text, metavar="PAYLOAD",
         ),
         "pushes": RunField(
@@ -436,7 +436,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "frequency=2'; may be repeated. [N, N m, s, Hz]",
             pushes, _pushes_text, option="push", metavar="PUSH",
         ),
-        "wrench_sensors": RunField("Wrench sensors", "The law measures pushes and contact forces."),
+        "wrench_sensors": RunField("Wrench sensors", "Let the law measure pushes and contacts."),
     },
     "Noise and filter": {
         "noise_q": RunField(
@@ -458,7 +458,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
 }  # fmt: skip
 METHOD: Mapping[str, RunField] = {
     "engine": RunField(
-        "Engine", "Simulator: modurob, or MuJoCo with its contacts, also between modules.",
+        "Engine", "Simulator: modurob, or MuJoCo, which also has contact between modules.",
         choices=ENGINES,
     ),
 }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from modurob.control import PolePlacement
 from modurob.control.gains import SETTLED
-from modurob.distributed.balancing import Balanced
+from modurob.distributed.balancing.result import Balanced
 from modurob.errors import UnknownNameError, choices
 from modurob.executors import Executor, LocalExecutor
 from modurob.organism import examples

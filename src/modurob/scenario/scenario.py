@@ -19,7 +19,10 @@ from modurob.control import (
     with_scaled_masses,
 )
 from modurob.control.references import Quintic, SetPoint
-from modurob.distributed.balancing import Balanced, Fault, GearedDrive, balance
+from modurob.distributed.balancing.faults import Fault
+from modurob.distributed.balancing.plant import GearedDrive
+from modurob.distributed.balancing.result import Balanced
+from modurob.distributed.balancing.run import balance
 from modurob.distributed.bus import motions
 from modurob.errors import FileError, ModurobError, StateError, choices
 from modurob.estimation import ekf_for_sensors
@@ -199,7 +202,7 @@ class Scenario(RunSettings):
         if model.free_base:
             q = q.copy()
             q[2] += depth
-            return ground, q, f"The body starts {depth:.3g} m higher: it was below the ground."
+            return ground, q, f"Placed on the ground: raised by {depth:.3g} m."
         lower = replace(ground, height=-depth)
         return lower, q, f"The ground is {depth:.3g} m below the origin: the body reaches there."
 
@@ -264,7 +267,9 @@ class Scenario(RunSettings):
         for name in own:
             if name not in known or name in GAIT_FIELDS:
                 fit = [each for each in known if each not in GAIT_FIELDS]
-                raise StateError(f"gait: no {name!r} in {self.motion}: it has {choices(fit)} there")
+                raise StateError(
+                    f"gait: {self.motion} has no parameter {name!r}: parameters are {choices(fit)}"
+                )
         given |= own
 
         def gait(amplitude: Any) -> Any:
@@ -286,7 +291,7 @@ class Scenario(RunSettings):
         for field in (*chosen, *self.gains):
             if field not in kind.parameters:
                 raise StateError(
-                    f"no {field} in {self.controller}: it takes {choices(kind.parameters)}"
+                    f"{self.controller} has no {field}: it takes {choices(kind.parameters)}"
                 )
         options: dict[str, Any] = {
             "delay": self.torque_delay, "passive": self.passive, **self.gains,

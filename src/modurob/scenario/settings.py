@@ -18,8 +18,8 @@ from pydantic import (
 
 from modurob.control import CONTROLLERS, gains
 from modurob.control.laws import law_class, law_keys
-from modurob.distributed.balancing import GearedDrive
 from modurob.distributed.balancing.faults import KINDS as FAULTS
+from modurob.distributed.balancing.plant import GearedDrive
 from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
 from modurob.modules.datasheet import CheckedRecord

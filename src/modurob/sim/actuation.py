@@ -149,7 +149,8 @@ class Actuation:
         try:
             tau = np.asarray(answer, dtype=float)
             if tau.shape != self._shape:
-                tau = np.array(np.broadcast_to(tau, self._shape)) if tau.ndim else tau
+                one_each = tau.shape[-1:] == self._shape[-1:]
+                tau = np.array(np.broadcast_to(tau, self._shape)) if one_each else tau
         except (TypeError, ValueError, OverflowError):
             tau = np.empty(0)
         if tau.shape != self._shape:

@@ -225,15 +225,15 @@ class MujocoStep(FixedStep):
 
 def mujoco_method(integrator: object, stops: object, ground: Ground | None) -> type[MujocoStep]:
     """Return MuJoCo's steps, or the error that says what cannot be had with MuJoCo."""
-    from modurob.interop.mjcf import INTEGRATORS
+    from modurob.interop.mjcf import MUJOCO_INTEGRATORS
     from modurob.interop.mujoco_model import mujoco
 
     mujoco()
     name = DEFAULT if integrator is None else integrator
-    if not (isinstance(name, str) and name in INTEGRATORS):
+    if not (isinstance(name, str) and name in MUJOCO_INTEGRATORS):
         raise UnknownNameError(
             f"no integrator {integrator!r} with engine 'mujoco': integrators are "
-            f"{choices(INTEGRATORS)}; those of modurob go with engine 'modurob'"
+            f"{choices(MUJOCO_INTEGRATORS)}; those of modurob go with engine 'modurob'"
         )
     if not isinstance(stops, bool):
         raise StateError(

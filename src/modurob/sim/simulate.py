@@ -24,7 +24,14 @@ from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
 from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.trajectory import SimulationError, Trajectory
-from modurob.stepping import FixedStep, Ground, Integrator, StepSettings, integrator_class
+from modurob.stepping import (
+    INTEGRATORS,
+    FixedStep,
+    Ground,
+    Integrator,
+    StepSettings,
+    integrator_class,
+)
 from modurob.stepping.base import check_step_count
 from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
@@ -69,7 +76,7 @@ def simulate(
         model: Its equations; `Model.compile` it first when many states or long runs are ahead. With
             `Organism.equations` the accelerations come from the closed forms.
         q0, v0: (..., nq), (..., nv) initial state or states; None is the neutral pose, and rest.
-            RK4 and SemiImplicitEuler take any batch shape.
+            Integrators with `batches` (RK4, SemiImplicitEuler) take any batch shape.
         duration: [s]
         controller: ``f(t, q, v) -> tau (..., nv)``, an object with ``command(t, q, v, reference)``
             (see `modurob.sim.actuation`), or None.
@@ -115,7 +122,7 @@ def simulate(
     length = positive("duration", duration, "seconds")
     settings = _settings(method, rtol, atol, dt, length)
     if q.ndim > 1 and not method.batches:
-        some = "RK4 or SemiImplicitEuler"
+        some = " or ".join(name for name, each in INTEGRATORS.items() if each.batches)
         raise StateError(f"{method.name} takes one state; for a batch of {q.shape[:-1]} use {some}")
     if noise is not None and not isinstance(noise, Noise):
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")

@@ -10,7 +10,7 @@ from modurob.stepping.scipy_methods import BDF, DOP853, LSODA, RK45, Radau
 from modurob.stepping.stops import LinearStops, Stops
 from modurob.stepping.variational import Variational
 
-METHODS: tuple[type[Integrator], ...] = (
+METHODS: tuple[type[Integrator], ...] = (  # add yours here
     RK45, DOP853, LSODA, Radau, BDF, RK4, SemiImplicitEuler, Variational
 )  # fmt: skip
 INTEGRATORS: dict[str, type[Integrator]] = {method.name: method for method in METHODS}

@@ -130,5 +130,7 @@ class FixedStep(Integrator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state after `count` steps of `h` seconds; may work in place.
 
-        Accelerations of `self.motion` may be overwritten by its next call: copy what is kept.
+        `self.motion.acceleration(t, q, v)` is the equation of motion; its array may be overwritten
+        by the next call: copy what is kept. `self.motion.model.integrate(q, dx)` moves q by a step
+        dx (..., nv), also that of a free base.
         """

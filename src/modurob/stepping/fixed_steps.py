@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from modurob import friction
+from modurob.dynamics import implicit_step_velocity
 from modurob.equations.contact import LARGEST_TURN
-from modurob.errors import StateError
 from modurob.stepping import manifold
 from modurob.stepping.base import FixedStep, StepSettings
 from modurob.stepping.motion import EquationOfMotion, Stopped
@@ -117,7 +117,7 @@ class SemiImplicitEuler(FixedStep):
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         motion, free = self.motion, self.motion.model.free_base
-        implicit = self._linear_stops or friction.is_implicit(motion.model, h)
+        implicit = self._linear_stops or friction.needs_implicit_step(motion.model, h)
         for k in range(count):
             if implicit:
                 after = self._implicit(t + k * h, h, q, v)
@@ -135,7 +135,7 @@ class SemiImplicitEuler(FixedStep):
     ) -> tuple[np.ndarray, np.ndarray]:
         """On the ground, steps under forces that are held are one call of compiled code."""
         motion, ground = self.motion, self.motion.ground
-        implicit = self._linear_stops or friction.is_implicit(motion.model, h)
+        implicit = self._linear_stops or friction.needs_implicit_step(motion.model, h)
         if ground is None or implicit:
             return super()._advance(t, h, count, q, v)
         some = count if motion.is_held else 1
@@ -148,23 +148,14 @@ class SemiImplicitEuler(FixedStep):
 
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
-        motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
-        linear = motion.stops if self._linear_stops else None
-        touched = linear is not None and linear.beyond(q).any()
-        force = motion.force(t, q, v)
+        motion, wrenches = self.motion, self.motion.wrenches(t)
+        stops, slopes = motion.stops, None
+        if self._linear_stops and stops is not None and stops.beyond(q).any():
+            slopes = stops.derivatives(q, v)
         given = () if wrenches is None else (wrenches,)
-        push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
-        M = self._mass(q)
-        if linear is not None and touched:
-            # M (v+ - v) = h (push + dF/dq h v+ + dF/dv (v+ - v)), solved for v+ - v
-            dq, dv = linear.derivatives(q, v)
-            M = M - (h * dv + h * h * dq)[..., None] * np.eye(model.nv)
-            push += h * dq * v
-        after = friction.implicit_velocity(model, M, v, push, h)
-        if not np.isfinite(after).all():
-            model.forward_dynamics(q, v, force, wrenches)  # says what is wrong when it finds it
-            raise StateError("the step has no finite velocity: the numbers are too large")
-        return after
+        bias = self._bias(q, v, self._rest, *given)
+        force, M = motion.force(t, q, v), self._mass(q)
+        return implicit_step_velocity(motion.model, q, v, force, h, M, bias, wrenches, slopes)
 
 
 def _check_turn(t: float, h: float, v: np.ndarray) -> None:

@@ -54,7 +54,7 @@ class Ground:
     lift: bool = False
 
     def __post_init__(self) -> None:
-        not_negative("the ground's friction", self.friction, "N/N")
+        not_negative("the ground's friction", self.friction)
         positive("the ground's cell", self.cell, "m")
         if self.damping is not None:
             not_negative("the ground's damping", self.damping, "s/m")

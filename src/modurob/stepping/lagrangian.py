@@ -39,8 +39,7 @@ class Lagrangian:
             stiffness=np.zeros_like(model.stiffness),
         )
         self._rest = np.zeros(model.nv)
-        self._routine = self._bare.dynamics.tier.routine("inverse_dynamics_derivatives")
-        self._out = self._routine.empty()
+        self._derivatives, self._out = self._bare.dynamics.bound("inverse_dynamics_derivatives")
         self._weight = model.prepare("inverse_dynamics")
         self._has_friction = bool(model.viscous.any() or model.coulomb.any())
         # forces of more than the joints and the base's rotation; forces that may have kinks
@@ -55,7 +54,7 @@ class Lagrangian:
         Without gravity and at rest, inverse dynamics is M a: its derivatives by a and by q are
         these, with v in the place of a.
         """
-        if self._routine.single(q, self._rest, v, self._out) is None:
+        if self._derivatives(q, self._rest, v, self._out) is None:
             self._out[:] = self._bare.inverse_dynamics_derivatives(q, self._rest, v)
         return self._out[2], self._out[0]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.dynamics import external_forces, link_wrenches
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.spatial import se3, so3
+from modurob.spatial import se3
 from modurob.stepping import manifold
 from modurob.stepping.contact import GroundContact
 from modurob.stepping.stops import StopForces
@@ -175,7 +175,7 @@ class EquationOfMotion:
             if self._varying or np.isnan(self._wrenches[0, 0]):
                 self._wrenches[:] = link_wrenches(self.model, self.wrenches(t) or {})
             found = self._pushed(q, v, force, self._accelerations)
-            if found is not None and (not self.model.free_base or so3.is_unit(q[3:7])):
+            if found is not None:
                 return found
         return self.model.forward_dynamics(q, v, force, self.wrenches(t))
 

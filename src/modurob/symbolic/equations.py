@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import is_number
 from modurob.compiler.emit_c import CSources, c_sources
+from modurob.equations import links
 from modurob.equations.coriolis import ClosedForm
-from modurob.equations.links import SLIP
 from modurob.equations.vectors import Vec, Wrench
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
@@ -172,13 +172,13 @@ class Equations:
 
     @cached_property
     def friction(self) -> sympy.ImmutableMatrix:
-        """(nv, 1) viscous and rounded dry friction; see `modurob.equations.links.friction`."""
+        """(nv, 1) viscous and dry friction; see `modurob.equations.links.friction`."""
         rows: list[Any] = [0] * self._exact.offset
-        slip, tree = sympy.Float(SLIP) ** 2, self._exact.tree
+        tree = self._exact.tree
         for *laws, speed in zip(tree.viscous, tree.coulomb, self._motion.speeds, strict=True):
             viscous, coulomb = (self.write(trig(law)) for law in laws)
             v = self.write(Trig.variable(speed))
-            rows.append(viscous * v + coulomb * v / sympy.sqrt(v**2 + slip))
+            rows.append(links.friction(viscous, coulomb, v))
         return sympy.ImmutableMatrix(len(rows), 1, rows)
 
     @cached_property

@@ -107,7 +107,7 @@ class Mujoco:
     """A model in MuJoCo."""
 
     def __init__(self, model: Model) -> None:
-        self.mujoco = _imported("mujoco", "modurob[mujoco]")
+        self.mujoco = _imported("mujoco", "'modurob[mujoco]'")
         try:
             self.engine = MujocoModel(model)
         except ModurobError as error:

@@ -33,7 +33,7 @@ OFFSET_SHARE = 0.5  # of the way from the middle to a limit
 OFFSET = 0.5  # [rad, m] where there is no limit
 BEGIN = 0.25  # of the duration: the way is measured from here on, or falling over would count
 FAILED = -1e3  # [m/s] score of a run that diverged
-MISSING = "tuning needs the package cma, which is not here: pip install 'modurob[evolve]'"
+MISSING = "tuning needs the package cma, which is not installed: pip install 'modurob[evolve]'"
 
 Progress = Callable[[int, int, float], Any]  # generation, of how many, best score
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,10 +40,12 @@ from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.organism import Organism
 from modurob.spatial import so3
-from modurob.stepping.contact import Touching
+
+if TYPE_CHECKING:
+    from modurob.stepping.contact import Touching  # slow to load, for each module's process
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
-SLIP, SLIP_TURN = 0.005, 0.1  # [m, rad] from which on a foot takes its new place for its own
+SLIP_M, SLIP_RAD = 0.005, 0.1  # from which on a foot takes its new place for its own
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
 FASTEST = 0.15  # [m/s] of feet
 SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
@@ -411,10 +413,10 @@ def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
 
 
 def _within_slip(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
-    """(4, 4) the start, level and about the vertical no farther from the sole than `SLIP`."""
+    """(4, 4) the start, level and about the vertical no farther from the sole than `SLIP_M`."""
     moved, turn = start.copy(), so3.log(start[:3, :3] @ sole[:3, :3].T)[2]
-    moved[:2, 3] = sole[:2, 3] + _limited((start - sole)[:2, 3], SLIP)
-    back = np.clip(turn, -SLIP_TURN, SLIP_TURN) - turn
+    moved[:2, 3] = sole[:2, 3] + _limited((start - sole)[:2, 3], SLIP_M)
+    back = np.clip(turn, -SLIP_RAD, SLIP_RAD) - turn
     moved[:3, :3] = so3.exp(np.array([0.0, 0.0, back])) @ start[:3, :3]
     return moved
 

@@ -64,6 +64,7 @@ class Transport(ABC):
     def __init__(self, links: Iterable[tuple[End, End]] = ()) -> None:
         self._links: dict[End, End] = {}
         self._dead: set[str] = set()
+        self._counts = Counts()
         for a, b in links:
             self.plug(a, b)
 
@@ -122,6 +123,11 @@ class Transport(ABC):
     @abstractmethod
     def tick(self) -> None:
         """Let messages travel."""
+
+    @property
+    def counts(self) -> Counts:
+        """Counts of the messages sent, delivered and lost until now."""
+        return self._counts
 
     def close(self) -> None:
         """Unplug everything, and release sockets."""
@@ -185,7 +191,10 @@ class Endpoint(ABC):
 
     @abstractmethod
     def open(self) -> Any:
-        """Open a socket on this machine."""
+        """Open a datagram socket that is bound and does not block.
+
+        Anything with `sendto`, `recvfrom`, `getsockname`, `fileno` and `close` will do.
+        """
 
     def plug(self, port: str, address: Any, their_port: str) -> None:
         """Connect a port with a port of another endpoint."""

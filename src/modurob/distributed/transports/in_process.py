@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from modurob.checks import generator
 from modurob.distributed.agent import Message
-from modurob.distributed.transports.base import Counts, End, Transport, chance
+from modurob.distributed.transports.base import End, Transport, chance
 from modurob.errors import StateError
 
 
@@ -51,7 +51,6 @@ class InProcess(Transport):
         self._round = 0
         self._in_transit: dict[int, list[_InTransit]] = {}  # by the round in which they arrive
         self._inboxes: dict[str, list[Message]] = {}
-        self.counts = Counts()
         super().__init__(links)
 
     def kill(self, module: str) -> None:

@@ -32,7 +32,7 @@ def check(path: str | os.PathLike[str], fps: float) -> None:
         raise StateError(f"fps must lie between 0 and {FASTEST_GIF} for a GIF, got {fps!r}")
     if ending == ".mp4" and ffmpeg() is None:
         raise FileError(
-            f"{path}: MP4 needs the program ffmpeg, which is not here: pip install imageio-ffmpeg, "
+            f"{path}: MP4 needs ffmpeg, which is not installed: pip install imageio-ffmpeg, "
             "or write a .gif"
         )
 
