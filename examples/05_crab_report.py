@@ -2,14 +2,15 @@
 
 Equations of motion, a fall, a gait that is followed with computed torque on the estimate of a
 Kalman filter, a walk on the ground, a tree whose modules balance it by messages, and the
-verification against identities, conservation laws and other engines. All of it goes into one page
-whose bodies can be turned and played.
+verification against identities, conservation laws and other engines. All of it goes into one
+HTML file whose bodies can be turned and played.
 
 Run it with `python examples/05_crab_report.py`; then open `output/report.html`.
 """
 
 from __future__ import annotations
 
+import base64
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,31 +24,41 @@ from modurob.verification import VerificationReport, verify
 from modurob.walking import zoo_walk
 
 OUTPUT = Path("output")
-WRITTEN: list[str] = []
+WRITTEN = ["report.html"]
 SAMPLE = 0.01  # [s] between two measurements
 NOISE = 0.03  # [rad] standard deviation of a measured angle
-OPTIONAL = {  # what is used where it is installed, and the extra that brings it
-    "nicegui": ("moving pictures in the report, and the studio", "studio"),
-    "mujoco": ("checks against MuJoCo, and its engine for simulations", "mujoco"),
+OPTIONAL = {  # packages that are used where they are installed, and what to install for them
+    "nicegui": ("moving pictures in the report, and the studio", "'modurob[studio]'"),
+    "mujoco": ("checks against MuJoCo, and its engine for simulations", "'modurob[mujoco]'"),
+    "pinocchio": ("checks against Pinocchio", "pin"),
 }
-STYLE = """iframe{width:100%;height:34rem;border:1px solid #d5dbe1;border-radius:8px}
+HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The crab</title>
+<meta name="viewport" content="width=device-width,initial-scale=1"><style>
+:root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
-color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}table{border-collapse:collapse;margin:1rem 0}
-td,th{border-bottom:1px solid #d5dbe1;padding:.3rem .8rem;text-align:left}
-math{margin:.4rem 0;overflow-x:auto}pre{white-space:pre-wrap}
-.ok{color:#0a7d4b}.bad{color:#b3261e}"""
+color:light-dark(#1f2933,#e4e9ee);background:light-dark(#fff,#12171d)}
+h1,h2{line-height:1.2}img{max-width:100%;background:#fff;border-radius:8px}
+iframe{border-radius:8px}pre{white-space:pre-wrap;overflow-wrap:anywhere}
+.wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse}math{margin:.4rem 0}
+td{border-bottom:1px solid light-dark(#d5dbe1,#39434e);padding:.3rem .8rem;white-space:nowrap}
+.passed{color:light-dark(#0a7d4b,#4cc38a)}.FAILED{color:light-dark(#b3261e,#ff8a80)}</style>
+"""
+
+
+def image(name: str, title: str) -> str:
+    """A picture that was written, as part of the page."""
+    WRITTEN.append(name)
+    data = base64.b64encode((OUTPUT / name).read_bytes()).decode()
+    return f'<img src="data:image/png;base64,{data}" alt="{title}">'
 
 
 def viewer(run: mr.Trajectory | mr.Organism, name: str, title: str, **options: mr.Ground) -> str:
     """Something to turn and play in the page; a still picture where NiceGUI is missing."""
     if find_spec("nicegui") is not None:
-        run.view(**options).save(OUTPUT / f"{name}.html")
-        WRITTEN.append(f"{name}.html")
-        return f'<iframe src="{name}.html" title="{title}" loading="lazy"></iframe>'
+        return run.view(**options)._repr_html_()
     draw = picture if isinstance(run, mr.Organism) else mr.Trajectory.picture
     draw(run, OUTPUT / f"{name}.png")
-    WRITTEN.append(f"{name}.png")
-    return f'<img src="{name}.png" alt="{title}">'
+    return image(f"{name}.png", title)
 
 
 def equations(organism: mr.Organism) -> list[str]:
@@ -57,23 +68,23 @@ def equations(organism: mr.Organism) -> list[str]:
     terms = sum(len(physical.exact_entry(entry)) for entry in physical.entries())
     return [
         "<h2>Equations of motion</h2>",
-        f"<p>{len(formulas.model.joint_names)} joints can move in the papers' model; "
+        f"<p>In the papers' model {len(formulas.model.joint_names)} joints move and "
         f"{len(formulas.model.locked)} are locked. In symbols:</p>",
-        formulas.mathml(),
-        f"<p>With every joint of the hardware there are {terms:,} terms, such as</p>",
-        physical.mathml("N[1]"),
+        f'<div class="wide">{formulas.mathml()}</div>',
+        f"<p>With every joint of the hardware, the equations have {terms:,} terms. One entry:</p>",
+        f'<div class="wide">{physical.mathml("M[1,4]")}</div>',
     ]
 
 
 def fall(organism: mr.Organism) -> list[str]:
-    """A second without torques, and how well energy is kept."""
+    """A second without torques, and the drift of the energy."""
     model = organism.model("physical")
     run = mr.simulate(model, None, None, 1.0, integrator="DOP853", rtol=1e-10, organism=organism)
     drift = np.ptp(run.energy)
-    print(f"fall: {len(run.t) - 1} steps, energy kept to {drift:.1e} J")
+    print(f"fall: {len(run.t) - 1} steps, energy drifts by {drift:.1e} J")
     return [
         "<h2>A fall</h2>",
-        f"<p>Energy is kept to {drift:.1e} J.</p>",
+        f"<p>One second without torques. The energy drifts by {drift:.1e} J.</p>",
         viewer(run, "fall", "the crab falls"),
     ]
 
@@ -91,13 +102,13 @@ def follow(organism: mr.Organism) -> list[str]:
         noise=Noise(q=NOISE), organism=organism,
     )  # fmt: skip
     run.plot("q", "tau", path=OUTPUT / "follow.png", title="a gait")
-    WRITTEN.append("follow.png")
     error = np.sqrt(np.mean((run.channels["estimate_q"][100:] - run.q[100:]) ** 2))
-    print(f"gait: measured to {NOISE} rad, estimated to {error:.4f} rad")
+    print(f"gait: noise of the angles {NOISE} rad, error of the estimate {error:.4f} rad")
     return [
-        "<h2>A gait, followed on estimates</h2>",
-        f"<p>Measured angles are off by {NOISE} rad, estimated ones by {error:.4f} rad.</p>",
-        '<img src="follow.png" alt="angles and torques over time">',
+        "<h2>A gait, followed with a Kalman filter</h2>",
+        f"<p>Measured angles have a noise of {NOISE} rad; the estimate that the controller uses is "
+        f"within {error:.4f} rad (both root mean square).</p>",
+        image("follow.png", "angles and torques over time"),
         f"<pre>{escape(str(law.certificate()))}</pre>",
     ]
 
@@ -108,8 +119,8 @@ def walk() -> list[str]:
     print(f"walk: {found.metrics.distance:.2f} m in 6 s")
     return [
         "<h2>A walk</h2>",
-        f"<p>{found.metrics.distance:.2f} m in 6 s, on ground with friction 0.8. Arrows are the "
-        "forces of the ground.</p>",
+        f"<p>{found.metrics.distance:.2f} m in 6 s, on ground with a friction coefficient of 0.8. "
+        "Arrows show the contact forces.</p>",
         viewer(found.trajectory, "walk", "the crab walks", ground=found.ground),
     ]
 
@@ -120,11 +131,12 @@ def balance() -> list[str]:
     tree = mr.Organism.random("superbot", 8, rng)
     run = mr.distributed.balance(tree, duration=3.0, loss=0.1, rng=rng)
     begin, end = run.width * run.distance[[0, -1]]
-    print(f"balance: center of mass {1e3 * begin:.0f} mm beside the base, then {1e3 * end:.1f} mm")
+    print(f"balance: center of mass {1e3 * begin:.0f} mm off the base, then {1e3 * end:.1f} mm")
     return [
         "<h2>Balance by messages</h2>",
-        f"<p>Eight modules, one message in ten lost: the center of mass comes from "
-        f"{1e3 * begin:.0f} mm to {1e3 * end:.1f} mm beside the base.</p>",
+        f"<p>Eight modules that talk to their neighbors only, with one message in ten lost, bring "
+        f"the center of mass from {1e3 * begin:.0f} mm to within {1e3 * end:.1f} mm of the base's "
+        "axis.</p>",
         viewer(run, "balance", "a tree of SuperBots balances"),
     ]
 
@@ -137,12 +149,11 @@ def checks(organism: mr.Organism) -> tuple[list[str], VerificationReport]:
         number = (
             "" if check.found is None else f"{check.found:.1e} {check.relation} {check.limit:g}"
         )
-        mark = "bad" if check.verdict == "FAILED" else "ok"
-        cells = (check.name, check.note, number)
-        rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-        rows[-1] = f'<tr>{rows[-1]}<td class="{mark}">{check.verdict}</td></tr>'
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in (check.name, number, check.note))
+        rows.append(f'<tr><td class="{check.verdict}">{check.verdict}</td>{cells}</tr>')
     print(f"checks: {report.count('passed')} passed, {report.count('FAILED')} failed")
-    return ["<h2>Verification</h2>", "<table>", *rows, "</table>"], report
+    table = ["<div class='wide'><table>", *rows, "</table></div>"]
+    return ["<h2>Verification</h2>", *table], report
 
 
 def main() -> None:
@@ -153,12 +164,11 @@ def main() -> None:
         body += part
     found, report = checks(crab)
     body += found
-    for name, (use, extra) in OPTIONAL.items():
+    for name, (use, package) in OPTIONAL.items():
         if find_spec(name) is None:
-            print(f"not installed: {name}, for {use}: pip install 'modurob[{extra}]'")
-    page = f"<!doctype html><meta charset='utf-8'><title>The crab</title><style>{STYLE}</style>"
-    (OUTPUT / "report.html").write_text(page + "\n".join(body), encoding="utf-8")
-    print("wrote " + ", ".join(f"output/{name}" for name in ("report.html", *WRITTEN)))
+            print(f"not installed: {name}, for {use}: pip install {package}")
+    (OUTPUT / "report.html").write_text(HEAD + "\n".join(body), encoding="utf-8")
+    print("wrote " + ", ".join(f"output/{name}" for name in WRITTEN))
     assert report.passed, "a check failed: see the table in the report"
     print("open output/report.html in a browser")
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from modurob.cli.executors import chosen_executor, executor_options
 from modurob.distributed import balance
-from modurob.distributed.balancing import GearedDrive
 from modurob.distributed.balancing.laws import GREEDY, Greedy
+from modurob.distributed.balancing.plant import GearedDrive
 from modurob.scenario.presets import (
     TREE_LAWS,
     TREE_SEEDS,
