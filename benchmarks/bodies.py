@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modurob import DockingError, Organism, Population
+from modurob import DockingError, JointWaves, Organism, Population
 from modurob.search import BodySpace, Genotype
 
 SIDES = (2, 3, 4, 5)
@@ -44,3 +44,9 @@ def population_of(
         genotype = Genotype.random(space, rng)
         found.setdefault(genotype.canonical(gait=False), genotype)
     return Population.from_genotypes(found.values())
+
+
+def waves_of(population: Population) -> JointWaves:
+    """Random waves for all joints."""
+    rng, shape = np.random.default_rng(1), (len(population), int(population.joints.max()))
+    return JointWaves(rng.uniform(0.2, 0.6, shape), rng.uniform(0, 2 * np.pi, shape))

@@ -22,7 +22,7 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
-from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of
+from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of, waves_of
 from benchmarks.on_ground import OnGround, Sines, on_ground
 from benchmarks.timing import interleaved
 from modurob import Ground, JointWaves, Population
@@ -70,12 +70,6 @@ class Rival:
             data.ctrl[:] = self.brain(data.time)
             mujoco.mj_step(model, data)
         return float(data.qpos[2])
-
-
-def waves_of(population: Population) -> JointWaves:
-    """Random waves for all joints."""
-    rng, shape = np.random.default_rng(1), (len(population), int(population.joints.max()))
-    return JointWaves(rng.uniform(0.2, 0.6, shape), rng.uniform(0, 2 * np.pi, shape))
 
 
 def run(quick: bool) -> dict[str, Any]:

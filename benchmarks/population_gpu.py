@@ -3,7 +3,9 @@
 Runs where CuPy finds an NVIDIA GPU; elsewhere it says so and measures nothing. Bodies are those of
 `benchmarks.population`, packed from genotypes. Steps are timed by GPU events around the launches;
 a whole rollout of a second by the wall clock: with its arrays on the way to the GPU and back, and
-with the laws of its joints and its ground, which are set up on the CPU.
+with the laws of its joints and its ground, which are set up on the CPU. Errors are those of all
+bodies after 100 steps, in positions, by the largest position of a body: against the rollout on the
+CPU in double precision, which is that of every single model (`tests/population`).
 
 JAX (the textbook recursion of `benchmarks.gpu`) and frax, where they are installed, run inverse
 dynamics of one body with a fixed base, on as many states as the population has bodies: neither
@@ -20,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of
+from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of, waves_of
 from benchmarks.gpu import in_jax, on_host_clock, timed
-from modurob import Ground, JointWaves, Organism, Population, StateError
+from modurob import Ground, Organism, Population, StateError
 from modurob.interop import write_urdf
 from modurob.population.cuda import CudaExecutor, CupyLauncher
 from modurob.population.rollout import task_of
@@ -31,6 +33,8 @@ SIZES, QUICK_SIZES = (1, 64, 4_096, 131_072), (1, 64, 4_096)
 LARGE, LARGE_MODULES = 10_000, (6, 40)
 STEPS = 1_000  # of a rollout
 SETTLED = 200  # steps after which bodies lie on the ground
+COMPARED = 100  # steps after which numbers are compared with those of the CPU
+ALLOWED = {"float32": 1e-4, "float64": 1e-10}  # of their differences
 
 
 class EventLauncher(CupyLauncher):
@@ -65,9 +69,7 @@ def equal_bodies(population: Population) -> Population:
 
 def rollout_rates(population: Population, cp: Any) -> Iterator[tuple[str, dict[str, float]]]:
     """Million body-steps a second of a rollout on the ground and of its parts, by dtype."""
-    rng, tables = np.random.default_rng(1), population.tables
-    shape = (len(population), int(population.joints.max()))
-    waves = JointWaves(rng.uniform(0.2, 0.6, shape), rng.uniform(0, 2 * np.pi, shape))
+    tables, waves = population.tables, waves_of(population)
     law = (Ground(friction=FRICTION), KP, KD, TORQUE)
     begin = time.perf_counter()
     task = task_of(tables, STEPS * STEP, STEP, waves, *law, None, None, "auto", "float64")
@@ -97,6 +99,27 @@ def rollout_rates(population: Population, cp: Any) -> Iterator[tuple[str, dict[s
                 "failed": int(np.count_nonzero(~np.isfinite(found.q).all(axis=1))),
             },
         )
+
+
+def rollout_errors(population: Population) -> Iterator[tuple[str, dict[str, float]]]:
+    """Relative errors of all bodies after some steps on the ground, by ground and dtype."""
+    for name, slope in (("level", (0.0, 0.0)), ("slope", (0.2, -0.1))):
+        law = (waves_of(population), Ground(friction=FRICTION, slope=slope), KP, KD, TORQUE)
+        wanted = population.rollout(COMPARED * STEP, STEP, *law).q
+        for dtype, allowed in ALLOWED.items():
+            options = {"target": "cuda", "dtype": dtype}
+            found = population.rollout(COMPARED * STEP, STEP, *law, **options).q
+            error = np.abs(found - wanted).max(axis=1) / np.abs(wanted).max(axis=1)
+            median, most = np.quantile(error, [0.5, 0.999])
+            yield (
+                f"{name}, {dtype}",
+                {
+                    "median": median,
+                    "99.9 %": most,
+                    "largest": error.max(),
+                    f"bodies above {allowed:g}": int(np.count_nonzero(~(error <= allowed))),
+                },
+            )
 
 
 def in_frax(
@@ -174,6 +197,9 @@ def run(quick: bool) -> dict[str, Any]:
     for name, population in populations.items():
         for dtype, rates in rollout_rates(population, cp):
             add(f"{name}, {dtype}", rates)
+    for name in (f"{sizes[-1]} bodies", "large, different"):
+        for case, errors in rollout_errors(populations[name]):
+            add(f"errors after {COMPARED} steps, {name}, {case}", errors)
     for count in sizes:
         population = populations[f"{count} bodies"]
         add(f"inverse dynamics, {count}", inverse_dynamics_rates(population, "float32", cp))

@@ -46,8 +46,11 @@ def test_runs_are_compared_renamed_exported_and_removed_in_every_tab(tabs):
     assert table.get_by_role("row").nth(1).inner_text().split() == [
         *("frequency", "2", "0.5", "-1.5")
     ]
-    plot, names = (one.page.locator(f"{css}:visible").first for css in (".plot", ".chip.run"))
-    assert plot.bounding_box()["y"] < names.bounding_box()["y"]
+    one.wait(  # in one look: the choice of a run to compare with draws the plots anew
+        """(([plot, name]) => plot && name && plot.getBoundingClientRect().bottom
+        <= name.getBoundingClientRect().top)(['.plot', '.chip.run'].map((css) =>
+        [...document.querySelectorAll(css)].find((x) => x.offsetParent)))"""
+    )
 
     # any run is exported again, also one that is not shown
     menu(one, 1, "Export…")
