@@ -3,7 +3,8 @@
 ``python tools/studio_kill.py --kills 20`` starts a process that edits a project 50 times and
 computes 10 runs, and reports what the bar would show as saved. It is killed at a random time; then
 the project on disk must hold at least that, and every run of it must be readable. With
-``--browser`` a browser edits and runs, and what counts is what its page has shown as saved.
+``--browser`` a browser edits and runs, and what counts is what its page has shown as saved: one
+trial of three goes on to all edits and runs, and every other one ends within a run.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from modurob.studio.studio import Studio
 EDITS, RUN_EACH = 50, 5
 NAME = "crab"
 QUICK = {"duration": 0.02, "motion": "none", "controller": "none"}  # settings of the runs
+LONG_RUN_S = 5  # of simulated time, for the run that is under way at the kill
+LATE_MS = 400.0  # at most, between an edit and the kill
 LONG_MS = 120_000  # that anything in the browser may take
 # Runs that are listed, by the panels of Move and See.
 RUNS = (
@@ -97,33 +100,69 @@ def read(folder: Folder) -> Project:
     return found
 
 
+class EditingPage:
+    """A browser page that edits the project and computes runs, as a user does."""
+
+    def __init__(self, page: Any, url: str) -> None:
+        self.page, self.edits, self.runs = page, 0, 0
+        page.set_default_timeout(LONG_MS)
+        page.goto(f"{url}/project/{NAME}")
+        page.wait_for_function(f"{MODULES} === 2")
+        page.evaluate(WATCH)
+        page.keyboard.press("Alt+1")
+        page.get_by_test_id("view-tree").click()
+        page.get_by_test_id("row-m1").click()
+
+    def edit(self) -> None:
+        """One module more."""
+        self.edits += 1
+        self.page.keyboard.press("Control+d")
+        self.page.wait_for_function(f"{MODULES} === {self.edits + 2}")
+
+    def run(self) -> float:
+        """Compute a run; returns the time that it took. [s]"""
+        self.page.keyboard.press("Alt+3")
+        begin = time.monotonic()
+        self.page.locator("[data-testid=run]:enabled").click()
+        self.runs += 1
+        self.page.wait_for_function(f"{RUNS} === {self.runs}")
+        took = time.monotonic() - begin
+        self.page.keyboard.press("Alt+1")
+        return took
+
+    def start_run(self, chance: random.Random) -> None:
+        """Compute a long run, start it once more, and return at a random time of that one."""
+        self.page.keyboard.press("Alt+3")
+        duration = self.page.locator("[data-testid=set-duration]")
+        duration.fill(str(LONG_RUN_S))
+        duration.blur()
+        took = self.run()
+        self.page.keyboard.press("Alt+3")
+        self.page.locator("[data-testid=run]:enabled").click()
+        self.page.wait_for_timeout(1000.0 * chance.uniform(0.0, took))
+
+
 def browser_trial(browser: Any, seed: int) -> str:
     """One studio, killed while a browser edits and runs; returns what was lost."""
     chance = random.Random(seed)
+    edits = EDITS if seed % 3 == 0 else chance.randint(1, EDITS)
     begun = Project(History(SavedBody(examples.snake(2))), settings=NEW_SETTINGS.edited(**QUICK))
     with tempfile.TemporaryDirectory() as home:
         folder = Folder(Path(home))
         folder.write(NAME, projects.to_bytes(begun))
         server = browsers.started(folder.path)
         page = browser.new_page()
-        page.set_default_timeout(LONG_MS)
         try:
-            page.goto(f"{server.url}/project/{NAME}")
-            page.wait_for_function(f"{MODULES} === 2")
-            page.evaluate(WATCH)
-            page.keyboard.press("Alt+1")
-            page.get_by_test_id("view-tree").click()
-            page.get_by_test_id("row-m1").click()
-            for number in range(1, chance.randint(2, EDITS)):
-                page.keyboard.press("Control+d")  # one module more
-                page.wait_for_function(f"{MODULES} === {number + 2}")
+            user = EditingPage(page, server.url)
+            for number in range(1, edits + 1):
+                user.edit()
                 if number % RUN_EACH == 0:
-                    page.keyboard.press("Alt+3")
-                    page.get_by_test_id("run").click()
-                    page.wait_for_function(f"{RUNS} === {number // RUN_EACH}")
-                    page.keyboard.press("Alt+1")
-            page.keyboard.press("Control+d")
-            page.wait_for_timeout(chance.uniform(0.0, 400.0))
+                    user.run()
+            if seed % 2 == 0:
+                user.start_run(chance)
+            else:
+                page.keyboard.press("Control+d")
+                page.wait_for_timeout(chance.uniform(0.0, LATE_MS))
         finally:
             server.process.kill()
             server.process.wait()
@@ -133,7 +172,12 @@ def browser_trial(browser: Any, seed: int) -> str:
         there = len(found.organism or ()), len(found.runs)
         if there[0] < modules or there[1] < runs:
             return f"{modules} modules and {runs} runs were shown as saved; {there} found"
-        print(f"the page showed {modules} modules and {runs} runs as saved: {there} on disk")
+        within = " within a run" if seed % 2 == 0 and there[1] == user.runs else ""
+        print(
+            f"killed{within} after {edits} edits and {user.runs} runs: the page showed {modules} "
+            f"modules and {runs} runs as saved, {there} on disk",
+            flush=True,
+        )
     return ""
 
 
