@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,10 @@ from modurob.studio.studio import Studio
 SIZE = {"width": 1280, "height": 720}
 LONG = 90_000  # [ms] that anything may take: the machine may be busy with other tests
 LOOK = 50  # [ms] between two looks at something outside of the page
+# [px] as the page sees it: a phone, a tablet, 1280 x 720 at 150 % and at 200 %, a large screen
+SIZES = [(390, 844), (1024, 768), (853, 480), (640, 360), (1920, 1080)]
+SETTLED = 1000  # [ms] after which a new size of the window is drawn
+FAULTS = Path(__file__).with_name("faults.js").read_text()
 # Half the pixels of the 3D view and the plots each way, drawn without a graphics card: layout and
 # places stay. Few frames too: the eye does not fly (`reduced_motion`).
 COARSE = 'Object.defineProperty(window, "devicePixelRatio", { get: () => 0.5 });'
@@ -193,6 +198,19 @@ class Tab:
             return [p.x, p.y]; }""",
             [x, y],
         )
+
+    def faults(self, sizes=SIZES):
+        """What is cut off or covered, at every size of the window, with the size before each."""
+        usual, found = self.page.viewport_size, []
+        for width, height in sizes:
+            self.page.set_viewport_size({"width": width, "height": height})
+            faults = self.page.evaluate(FAULTS)
+            if faults:  # the page may still be drawn for the size before
+                self.page.wait_for_timeout(SETTLED)
+                faults = self.page.evaluate(FAULTS)
+            found += [f"{width} x {height}: {fault}" for fault in faults]
+        self.page.set_viewport_size(usual)
+        return found
 
     # -- doing ---------------------------------------------------------------------------------
 

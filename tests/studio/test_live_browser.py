@@ -6,6 +6,7 @@ import pytest
 
 from modurob import examples
 
+SMALL = [(390, 844), (640, 360)]  # [px] windows in which most can go wrong
 GOAL = 0.5  # [rad]
 NEAR = 0.05  # [rad] a slider has steps, and the loop of a busy machine is late
 SENT_MS = 50  # a slider sends its value after 40 ms: earlier than what is clicked after this
@@ -22,6 +23,7 @@ def test_a_live_robot_is_found_moved_killed_restarted_and_kept_as_a_run(tab):
     tab.page.locator("[data-testid=live-record]:enabled").wait_for()
     tab.wait("window.modurob.stage.bodies.cast?.modules.length === 2")
     tab.wait("window.modurob.stage.live.links[0].level > 0.5")  # messages come back
+    assert tab.faults() == []
 
     tab.click("live-record")
     slider = tab.page.locator("#goal-m0\\.hinge")
@@ -44,6 +46,8 @@ def test_a_live_robot_is_found_moved_killed_restarted_and_kept_as_a_run(tab):
     tab.click("live-stop")
 
     tab.click("live-m1")
+    tab.find("live-kill").wait_for()
+    assert tab.faults(SMALL) == []
     tab.click("live-kill")
     tab.wait(f"{STATE} === 'm1 · dead'")
     tab.find("live-faults").wait_for()

@@ -112,7 +112,7 @@ class LivePanel(ModePanel):
         self.sliders = Sliders()
         self.sliders._props["goals"] = True
         self.sliders.on("pose", lambda e: self._goals.update(e.args))
-        with ui.element("div").classes("row").style("flex-wrap: nowrap"):
+        with ui.element("div").classes("row"):
             self.go = primary("Go", self._go, "live-go", "play_arrow")
             self.seconds = _number("in [s]", 2, "live-seconds", 0.5).style("width: 84px")
             look = "outline no-caps"

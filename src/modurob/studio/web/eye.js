@@ -16,9 +16,17 @@ export class Eye {
     this.controls.addEventListener("change", () => { this.depth(); changed(); });
   }
 
+  // Another size of the canvas: what was in view stays in view, also where it becomes narrower than high.
   resize(width, height) {
-    this.camera.aspect = width / height;
-    this.camera.updateProjectionMatrix();
+    const { camera, controls } = this, before = this.distance(1);
+    camera.aspect = width / height;
+    camera.updateProjectionMatrix();
+    const factor = this.distance(1) / before;
+    const scale = (point, center) => point.sub(center).multiplyScalar(factor).add(center);
+    scale(camera.position, controls.target);
+    if (this.flight) { scale(this.flight[1], this.flight[0]); scale(this.flight[3], this.flight[2]); }
+    if (this.journey) this.journey.usual *= factor;
+    this.depth();
   }
 
   fit(box, smooth = true) {

@@ -23,12 +23,14 @@ export default {
       <div class="stage-labels" aria-hidden="true"></div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
-      <div class="way" ref="way"></div>
-      <button v-if="played && mode === 'move'" type="button" class="chip back" data-testid="back-to-pose" @click="stop_run()">Back to the pose at the start</button>
+      <div class="stage-top">
+        <button v-if="played && mode === 'move'" type="button" class="chip" data-testid="back-to-pose" @click="stop_run()">Back to the pose at the start</button>
+        <div class="way" ref="way"></div>
+      </div>
       <div class="stage-box-select" ref="box"></div>
       <div class="stage-labels" ref="measures" data-testid="measures" aria-live="off"></div>
       <div class="stage-arrows" ref="arrows"></div>
-      <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
+      <div class="legend" v-if="live" data-testid="legend"><span><i class="out"></i>torques</span><span><i class="back"></i>readings</span><span><i class="ghost"></i>not found</span><span><i class="silent"></i>silent</span><span><i class="dead"></i>killed</span></div>
       <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
       <div class="scalebar" ref="bar" aria-hidden="true" data-testid="scale-bar"></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
