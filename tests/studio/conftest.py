@@ -293,3 +293,16 @@ def tabs(server, chromium, page):
 @pytest.fixture
 def tab(tabs):
     return tabs()
+
+
+@pytest.fixture
+def touch_tab(server, chromium):
+    """A tab of a phone: no mouse, several fingers."""
+    phone = {"width": SIZES[0][0], "height": SIZES[0][1]}
+    context = chromium.browser.new_context(viewport=phone, has_touch=True, reduced_motion="reduce")
+    context.add_init_script(COUNT + COARSE)
+    context.set_default_timeout(LONG)
+    tab = Tab(context.new_page(), server)
+    yield tab
+    tab.judge()
+    context.close()

@@ -32,6 +32,7 @@ from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
+ICON = HERE / "web" / "icon.svg"
 LANGUAGE = "en-US"
 MOST_PAGES = 100  # open at once: each needs memory
 MOST_DRAWN = 150  # modules of a body with a picture in the list of projects
@@ -58,8 +59,8 @@ def build(studio: Studio) -> FastAPI:
         try:
             stamp = studio.folder.stamp(name)
             found = _project_thumbnail(studio.folder, name, stamp)
-        except ModurobError as error:
-            return Response(str(error), status_code=404, media_type="text/plain")
+        except ModurobError:  # deleted since the list was drawn
+            found = ICON.read_bytes()
         return Response(found, media_type="image/svg+xml" if found[:1] == b"<" else "image/png")
 
     @api.get("/api/runs/{project}/{number}.{ending}")
@@ -111,7 +112,7 @@ def _project_thumbnail(folder: Folder, name: str, stamp: object) -> bytes:
     with contextlib.suppress(DatasheetError):  # modules without shapes
         if organism is not None and len(organism) <= MOST_DRAWN:
             return _drawn(organism)
-    return (HERE / "web" / "icon.svg").read_bytes()
+    return ICON.read_bytes()
 
 
 def _drawn(organism: Organism) -> bytes:

@@ -4,6 +4,7 @@ import { color, on } from "modurob-web/bus.js";
 import { FLIP, matrix } from "modurob-web/solids.js";
 
 const START = 4; // pixels between press and move that begin a drag
+const FINGER = 12; // the same for a finger, which is never quite still
 const NEAR = 70; // pixels from a port at which what is carried snaps to it
 const ANSWER = 500; // milliseconds after which an answer of the server is no longer awaited
 const EDGE_ON = 0.2; // cosine between sight and a joint's axis below which a ring is seen from its edge
@@ -13,6 +14,9 @@ const SMALLEST = 34; // pixels of the radius of a ring
 const GHOST = 0; // the only body of the ghost of a kind
 
 const V = () => new THREE.Vector3();
+
+// Pixels between press and release that are still a click.
+export const slack = (event) => (event.pointerType === "touch" ? FINGER : START);
 
 export class Manipulator {
   // `emit(event, detail)` tells the server; `changed()` asks for another frame; `note(text)` shows a line;
@@ -73,8 +77,8 @@ export class Manipulator {
   move(event, ray) {
     const { drag } = this;
     if (!drag) return false;
-    if (drag.kind === "kind") return true; // the palette tells of it
-    if (!drag.on && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) <= START) return true;
+    if (drag.kind === "kind" || event.pointerId !== drag.pointer) return true; // the palette tells of it; another finger
+    if (!drag.on && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) <= slack(event)) return true;
     if (!drag.on) this.begin(drag);
     if (drag.kind === "body") this.pull_body(drag, ray);
     else if (drag.kind === "joint") this.turn_joint(drag, ray, event);
@@ -87,7 +91,7 @@ export class Manipulator {
   // True if something was dragged: the release is no click then.
   release(event) {
     const { drag, S } = this;
-    if (drag?.kind === "kind") return true;
+    if (drag?.kind === "kind" || (drag && event.pointerId !== drag.pointer)) return true;
     this.drag = null;
     if (!drag?.on) return false;
     this.finish();

@@ -4,14 +4,13 @@ import { color, highlight, on, read, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
-import { Manipulator, ghost_cast } from "modurob-web/manipulator.js";
+import { Manipulator, ghost_cast, slack } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
 import { Measures } from "modurob-web/measure.js";
 import { Guides } from "modurob-web/guides.js";
 import { LiveView } from "modurob-web/live.js";
 
-const CLICK = 4; // pixels between press and release that are still a click
 // What the camera does during playback.
 const FOLLOW = { base: "The camera follows the base", mass: "The camera follows the center of mass", free: "The camera stays" };
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
@@ -421,18 +420,34 @@ export default {
     // -- the pointer -------------------------------------------------------------------------------
     pointer(canvas) {
       const { S } = this;
-      let down = null, waiting = false;
+      let down = null, first = null, waiting = false;
+      const still = (e) => down && Math.hypot(e.clientX - down[0], e.clientY - down[1]) <= slack(e);
+      // The finger that has gripped a body without moving it: the camera hears of it after all.
+      const give_back = () => {
+        S.hands.drag = null;
+        S.eye.controls.enabled = true;
+        first.again = new PointerEvent("pointerdown", { pointerId: first.pointer, pointerType: "touch", clientX: first.x, clientY: first.y, isPrimary: true, button: 0, buttons: 1 });
+        canvas.dispatchEvent(first.again);
+      };
       // before the camera's own: what is dragged on a body moves the body
       this.$el.addEventListener("pointerdown", (e) => {
+        if (first?.again === e) return; // for the camera alone
+        if (!e.isPrimary) { // two fingers turn, zoom and move the camera, unless the first one drags something
+          down = null;
+          if (S.hands.drag?.on) { e.stopPropagation(); return; }
+          if (S.hands.drag) give_back();
+          return;
+        }
         down = [e.clientX, e.clientY];
+        first = { x: e.clientX, y: e.clientY, pointer: e.pointerId };
         if (e.target !== canvas || !S.hands.press(e, this.aimed(e))) return;
         S.eye.controls.enabled = false;
         canvas.setPointerCapture(e.pointerId);
       }, true);
       for (const type of ["pointerup", "pointercancel"]) {
         this.$el.addEventListener(type, (e) => {
-          S.eye.controls.enabled = true;
           if (S.hands.release(e)) down = null;
+          S.eye.controls.enabled = !S.hands.drag?.on;
         }, true);
       }
       canvas.addEventListener("pointermove", (e) => {
@@ -445,12 +460,14 @@ export default {
       canvas.addEventListener("pointerleave", () => { S.ghost.clear(); highlight(null, null); S.dirty = true; });
       canvas.addEventListener("contextmenu", (e) => {
         e.preventDefault();
-        if (!down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
+        if (!still(e)) return;
+        down = S.hands.drag = null; // the end of a long press is no click
+        S.eye.controls.enabled = true;
         const found = this.under(e);
         if (this.building && found.module) this.$emit("remove", { module: found.module });
       });
       canvas.addEventListener("pointerup", (e) => {
-        if (e.button !== 0 || !down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
+        if (e.button !== 0 || !still(e)) return;
         const found = this.under(e);
         S.clicked = performance.now();
         if (found.port && !e.shiftKey) this.$emit("dock", { module: found.port.module, port: found.port.port });
