@@ -17,10 +17,10 @@ def array_force(contact: GroundContact, q: np.ndarray, v: np.ndarray) -> np.ndar
 
 
 def array_anchors(contact: GroundContact, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(..., k, 4) anchors of points that touch or did so, and 1, after a step; 0 in the air."""
+    """(..., k, 4) anchors of points that touch or did so, and `held`, after a step; 0 in the air."""
     point, _, _ = contact._points(q, v)
     _, anchor, held = slipped(contact.law, point)
-    return np.stack([*(anchor * held), held], axis=-1)
+    return np.stack([*(anchor * (held > 0)), held], axis=-1)
 
 
 def kept_anchors(contact: GroundContact, which: np.ndarray) -> np.ndarray:

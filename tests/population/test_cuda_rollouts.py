@@ -23,7 +23,7 @@ AFTER_STEPS = {"float64": 1e-10, "float32": 1e-4}  # of the state: the issue dem
 STEPS = 100
 HILLS = mr.Ground(height=0.02 * np.indices((20, 20)).sum(axis=0) % 0.03, cell=0.1)
 RESOLUTION_M = 1.2e-7  # of float32 at 1 m
-ABOVE_M = 1e-4  # at the start: a corner exactly on the ground touches or not by rounding alone
+ABOVE_M = 0.0
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,8 @@ from modurob.equations.passes import LATER, Base, Inward, JointState, Passes, Qu
 from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 from modurob.spatial.scalars import maximum, minimum, sqrt, trunc
 
-TOUCH = 1e12  # [1/m] contact is made within a picometer
+GROWTH = 10.0  # times the depth of one step to the next, beyond which a bristle counts less
+SHALLOWEST = 1e-30  # [m] keeps a depth of zero from being divided by
 HARDEST = 2.0  # times the spring's force: impacts at any speed need no shorter steps than rest
 SMALLEST = 1e-200  # [N^2] keeps a force of zero from being divided by zero
 UPRIGHT = 1e-6  # [rad] tilt of a circle below which its lowest point is not sought
@@ -34,12 +35,14 @@ class GroundLaw(NamedTuple):
         friction: Coefficient of Coulomb friction.
         stiffness: Of the ground under a point. [N/m]
         damping: Share of the normal force that an approach at one unit of speed adds. [s/m]
+        limit: Largest product of damping and depth. [s]
         grip, drag: Stiffness and damping of a bristle. [N/m, N s/m]
     """
 
     friction: Any
     stiffness: Any
     damping: Any
+    limit: Any
     grip: Any
     drag: Any
 
@@ -87,11 +90,15 @@ def surface(
 def _cell(u: Any, count: Any, origin: Any) -> tuple[Any, Any]:
     """Cell and place in it from 0 to 1; beyond the edge the middle of an outer cell.
 
-    `u` is counted from the origin; only whole cells are added to it, because they round.
+    `u` is counted from the origin, and whole cells are added to the result alone: a sum of both
+    would round, and beside a crease into the next cell.
     """
     u = minimum(maximum(u, 0.5 - origin), count + 0.5 - origin)
-    k = trunc(u + origin)
-    return k, u - (k - origin)
+    whole = trunc(origin)
+    u = u + (origin - whole)
+    k = trunc(u)
+    k = k + (trunc(u - k + 1) - 1)  # down, where `trunc` goes toward zero
+    return k + whole, u - k
 
 
 class ContactPoint(NamedTuple):
@@ -102,7 +109,8 @@ class ContactPoint(NamedTuple):
         normal: Of the ground, of length one.
         depth: Below the ground, along the normal. [m]
         anchor: Place where the bristle holds on to the ground. [m]
-        held: 1 while there is a bristle, 0 for a point that was in the air.
+        held: Largest depth at which the bristle counts in full: `GROWTH` times the depth after
+            the last step, 0 for a point that was in the air. [m]
     """
 
     x: Vec
@@ -114,9 +122,10 @@ class ContactPoint(NamedTuple):
 
 
 def normal_force(law: GroundLaw, point: ContactPoint) -> Any:
-    """N = k d (1 - c u_n), the factor within 0 and 2 (after Hunt and Crossley 1975). [N]"""
-    factor = 1 - law.damping * point.normal.dot(point.u)
-    return law.stiffness * maximum(point.depth, 0.0) * minimum(maximum(factor, 0.0), HARDEST)
+    """N = k (d - min(c d, limit) u_n) within 0 and 2 k d (after Hunt and Crossley 1975). [N]"""
+    d = maximum(point.depth, 0.0)
+    damped = d - minimum(law.damping * d, law.limit) * point.normal.dot(point.u)
+    return law.stiffness * minimum(maximum(damped, 0.0), d * HARDEST)
 
 
 def contact_force(law: GroundLaw, point: ContactPoint, s: Vec) -> Vec:
@@ -132,8 +141,13 @@ def contact_force(law: GroundLaw, point: ContactPoint, s: Vec) -> Vec:
 
 
 def stretch(point: ContactPoint) -> Vec:
-    """Displacement from the anchor along the ground. [m]"""
-    return _along(point.normal, point.x - point.anchor) * point.held
+    """Displacement from the anchor along the ground. [m]
+
+    A point that has hardly touched before counts by a share, so that a point exactly on the ground,
+    which touches or not by rounding alone, has no other motion than one just above it.
+    """
+    share = minimum(point.held / maximum(point.depth, SHALLOWEST), 1.0)
+    return _along(point.normal, point.x - point.anchor) * share
 
 
 def slipped(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Vec, Any]:
@@ -141,8 +155,7 @@ def slipped(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Vec, Any]:
     s = stretch(point)
     pull = sqrt(maximum(s.dot(s) * (law.grip * law.grip), SMALLEST))
     s = s * minimum(law.friction * normal_force(law, point) / pull, 1.0)
-    held = minimum(maximum(point.depth, 0.0) * TOUCH, 1.0)
-    return s, point.x - s, held
+    return s, point.x - s, maximum(point.depth, 0.0) * GROWTH
 
 
 def _along(n: Vec, u: Vec) -> Vec:

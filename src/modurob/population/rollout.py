@@ -409,13 +409,13 @@ def _laws(
     springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
     law = JointLaw(*_gains(rates.inertia, kp, kd, servo_rate), np.where(springs, 0.0, most))
     if ground is None:
-        return law, GroundLaw(*np.zeros((5, bodies))), limits
+        return law, GroundLaw(*np.zeros((len(GroundLaw._fields), bodies))), limits
     k = np.full(bodies, ground.stiffness or 0.0)
     if ground.stiffness is None:
         k = (RESOLVED / step / rates.ground) ** 2
     rate = rates.ground * np.sqrt(k)
     limits.append(StepLimit(rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m"))
-    numbers = [np.array(np.broadcast_to(x, bodies), float) for x in ground_law(ground, k, rate)]
+    numbers = [np.array(np.broadcast_to(x, bodies), float) for x in ground_law(ground, k, rate, step)]
     return law, GroundLaw(*numbers), limits
 
 

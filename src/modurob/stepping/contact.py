@@ -33,6 +33,7 @@ LEAST_DAMPING = 10.0  # [s/m] by default
 DAMPING_OF_RATE = 0.0125  # [s^2/m] over the fastest oscillation: keeps the share of critical
 RESOLVED = 0.8  # rad of the fastest oscillation on the ground in a step, by default
 MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
+MOST_DAMPED = 4.0  # of the speed on a whole side, a quarter of it on each corner, in a step
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SOFTEST = 0.1  # of the largest body: deepest that all may lie in ground as hard as the step allows
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
@@ -100,7 +101,7 @@ class GroundContact:
         if ground.stiffness is None and step is not None:  # a light module may have docked
             k = min(k, (MOST_RESOLVED / (step * softness)) ** 2)
         self.rate = rate = softness * np.sqrt(k)
-        self.law = ground_law(ground, k, rate)
+        self.law = ground_law(ground, k, rate, step)
         self.largest_step = RESOLVED / rate
         if step is not None and step * rate > MOST_RESOLVED * (1 + 1e-9):
             most_k = k * (MOST_RESOLVED / (step * rate)) ** 2
@@ -356,12 +357,17 @@ class GroundContact:
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
 
 
-def ground_law(ground: Ground, k: Any, rate: Any) -> GroundLaw:
-    """The contact law of a stiffness under a corner, for a body that oscillates at a rate on it."""
+def ground_law(ground: Ground, k: Any, rate: Any, step: float | None) -> GroundLaw:
+    """The contact law of a stiffness under a corner, for a body that oscillates at a rate on it.
+
+    Args:
+        step: Of the integrator, which deep corners must not overshoot; None for an adaptive one.
+    """
     damping = ground.damping
     if damping is None:
         damping = np.maximum(LEAST_DAMPING, DAMPING_OF_RATE * rate)
-    return GroundLaw(ground.friction, k, damping, GRIP * k, GRIP * k / rate)
+    limit = np.inf if step is None else MOST_DAMPED / (step * rate**2)
+    return GroundLaw(ground.friction, k, damping, limit, GRIP * k, GRIP * k / rate)
 
 
 def _placed(R: np.ndarray, p: np.ndarray | float, place: np.ndarray) -> np.ndarray:
