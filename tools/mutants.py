@@ -7,8 +7,9 @@
 
 Each mutant is one change of one expression or statement in a copy of the repository. Tests that
 reach the line run first, then others that reach the file, those of the same package before others;
-slow ones last. Tests in the browser run for mutants of the studio only. `map -- tests/sim` adds
-some tests to the map that is there. A survivor is a missing test or an equivalent program; a person
+slow ones last. Tests in the browser run for mutants of the studio only, and for all of them: the
+map cannot see into the server, a process of its own. `map -- tests/sim` adds some tests to the map
+that is there. A survivor is a missing test or an equivalent program; a person
 decides which. Not part of CI.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -47,8 +49,11 @@ COPIED = (
     *("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "constraints.txt"),
 )
 DURATIONS = MAP.parent / "seconds.json"
-TIME_LIMIT_S = 300.0  # of one call of pytest: a mutant that runs longer is noticed
-MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded in the map
+# A mutant that runs longer is noticed. The longest test takes 75 s of CPU time: none reaches this
+# just because the machine is busy.
+TEST_LIMIT_S = 600  # of one test
+TIME_LIMIT_S = 3600.0  # of one call of pytest: for mutants that hang before the first test
+MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded; without the browser's
 LOADED = ["numpy", "scipy.integrate", "scipy.optimize", "sympy", "pydantic", "llvmlite.binding"]
 FRAMEWORKS = {f"src/modurob/interop/{name}.py": name for name in ("torch", "jax", "casadi")}
 BEGIN = pytest.StashKey[float]()
@@ -271,24 +276,32 @@ def tests_for(mutant: Mutant, known: dict) -> list[str]:
     """Tests that may notice a mutant, most likely first.
 
     Those that reach the line, then those that reach the file: a cached result hides a line from all
-    tests but one, and a constant of a module runs at import. Of each, those of the same package
-    come first, and shorter ones before longer ones.
+    tests but one, and a constant of a module runs at import. What runs at import only may be seen
+    by tests that reach no line of the file, so all tests of its package follow. Of each, those of
+    the same package come first, and shorter ones before longer ones. For the studio all tests in
+    the browser follow: the lines that its server reaches are not in the map.
     """
     lines, seconds = known["reach"].get(mutant.file, {}), known["seconds"]
     at_line = set(lines.get(str(mutant.line), ()))
     package = Path(mutant.file).parts[2].removesuffix(".py")
-    reaching = {x for tests in lines.values() for x in tests}
-    if package != "studio":
-        reaching = {x for x in reaching if "_browser.py" not in x}
+    reaching = {x for tests in lines.values() for x in tests if not _in_browser(x)}
+    near = {x for x in seconds if f"tests/{package}/" in x and not _in_browser(x)}
+    browser = [x for x in sorted(seconds) if package == "studio" and _in_browser(x)]
     if not reaching:
         return [f"tests/{package}" if (ROOT / "tests" / package).is_dir() else "tests"]
 
     def rank(test: str) -> tuple:
-        return test not in at_line, f"tests/{package}/" not in test, seconds.get(test, 0.0), test
+        where = (test not in at_line, test not in reaching, test not in near)
+        return *where, seconds.get(test, 0.0), test
 
-    ordered = sorted(reaching, key=rank)
+    ordered = sorted(reaching if at_line else reaching | near, key=rank)
     until = [*accumulate(seconds.get(test, 0.0) for test in ordered)]
-    return [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
+    soon = [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
+    return soon + browser
+
+
+def _in_browser(test: str) -> bool:
+    return test.partition("::")[0].endswith("_browser.py")
 
 
 def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
@@ -315,11 +328,14 @@ def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
     process = FORKED.Process(target=_call_pytest, args=(tests, place, log))
     process.start()
     process.join(TIME_LIMIT_S)
-    if process.exitcode is None and process.pid is not None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.join()
-        return True, "time limit"
+    late = process.exitcode is None
+    assert process.pid is not None
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what a mutant has left running, too
+    process.join()
     text = log.read_text()
+    if late or "Timeout (" in text:  # as faulthandler says it
+        return True, "time limit"
     lines = [x for x in text.splitlines() if x.startswith(("FAILED", "ERROR "))]
     if process.exitcode == 4 and "ERROR: not found" in text and "ERROR collecting" not in text:
         return False, "a test is not there: record the map again"
@@ -339,7 +355,8 @@ def _call_pytest(tests: list[str], place: Path, log: Path) -> None:
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(place / "src")]
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line"]
-    code = pytest.main([*options, *tests])
+    limits = [f"faulthandler_timeout={TEST_LIMIT_S}", "faulthandler_exit_on_timeout=true"]
+    code = pytest.main([*options, *(x for limit in limits for x in ("-o", limit)), *tests])
     sys.stdout.flush()
     os._exit(code)  # threads of a mutant must not keep it alive
 
@@ -356,6 +373,7 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
     FORKED.set_forkserver_preload(LOADED)
     chosen = list(enumerate(sample(number, seed, paths)))
     chosen = [x for x in chosen if not only or x[0] in only]
+    words = {mutant: described(mutant) for _, mutant in chosen}  # somebody may edit the source
     places: Queue[Path] = Queue()
     survivors, killers = [], set()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -373,7 +391,7 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
         with ThreadPoolExecutor(jobs) as pool:
             for k, mutant, killed, why, seconds in pool.map(judge, chosen):
                 word = "killed  " if killed else "SURVIVED"
-                print(f"{k:3} {word} {seconds:5.0f} s  {described(mutant)}  [{why}]", flush=True)
+                print(f"{k:3} {word} {seconds:5.0f} s  {words[mutant]}  [{why}]", flush=True)
                 count = counts[Path(mutant.file).parts[2]]
                 count["killed" if killed else "survived"] += 1
                 if not killed:
@@ -389,7 +407,7 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
     if failed:
         print(f"NOT VALID: a test that killed mutants fails without one, too: {why}")
     for k, mutant in survivors:
-        print(f"  {k:3} {described(mutant)}")
+        print(f"  {k:3} {words[mutant]}")
 
 
 def described(mutant: Mutant) -> str:

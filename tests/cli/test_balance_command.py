@@ -1,11 +1,13 @@
 """``modurob balance``: what it prints and writes, and how it complains."""
 
+import itertools
 import json
 
 import pytest
 from click.testing import CliRunner
 
 from modurob.cli import cli
+from modurob.cli.balance import ROW_INTERVAL_S
 
 SMALL = ("balance", "--modules", "4", "--duration", "0.3")
 
@@ -79,12 +81,15 @@ def test_bad_input_is_one_line(arguments, words):
 
 
 def test_processes_report_the_distance_as_it_goes():
-    line = ("balance", "--modules", "2", "--processes", "--duration", "0.15")
+    line = ("balance", "--modules", "2", "--processes", "--duration", "0.3")
     facts = json.loads(run(*line, "--fault", "die:m1:0.05", "--json").output)
     assert facts["law"] == "shared"
     times = [row["time"] for row in facts["rows"]]
     assert times[0] == 0
     assert times == sorted(times)
+    shortest = facts["speed"] * ROW_INTERVAL_S  # four rows a second, no flood
+    assert len(times) > 1
+    assert min(b - a for a, b in itertools.pairwise(times)) >= shortest
     assert all(row["distance"] > 0 for row in facts["rows"])
 
 

@@ -547,6 +547,13 @@ def test_repair_is_for_robots_of_other_programs(call):
     is_refused(call("new", "--random", "3", "--repair"), "--repair", "--random")
 
 
+@pytest.mark.parametrize(
+    "source", [("--urdf", "arm.urdf"), ("--grid", "a.txt"), ("--aim", "a.txt")], ids=lambda x: x[0]
+)
+def test_settings_of_other_sources_are_refused_before_a_file_is_read(call, source):
+    is_refused(call("new", *source, "--seed", "1"), f"--seed has no effect with {source[0]}")
+
+
 def test_other_commands_say_how_to_read_a_urdf(call, mimicking):
     is_refused(call("show", "arm.urdf"), "arm.urdf", "modurob new --urdf arm.urdf")
 

@@ -254,6 +254,17 @@ def test_a_transient_is_the_response_of_the_error_equation():
     assert "settled after" in str(report)
 
 
+def test_small_errors_settle_as_late_as_large_ones_and_slow_laws_are_followed_to_the_end():
+    _, new = models()
+    law = ComputedTorque(new, k0=20.0, k1=4.0)
+    q, v, goal = np.full(5, 0.5), np.zeros(5), np.zeros(5)
+    report, small = transient(law, q, v, goal), transient(law, 1e-3 * q, v, goal)
+    assert small.settled == report.settled > 1.0
+    np.testing.assert_allclose(small.peak, 1e-3 * report.peak, rtol=1e-9)
+    slow = transient(ComputedTorque(new, k0=0.2, k1=0.4), q, v, goal)  # the same, ten times slower
+    assert slow.settled == pytest.approx(10 * report.settled, rel=0.02)
+
+
 @pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
 def test_no_motion_after_a_change_leaves_its_bound(law):
     """The whole body, not its linearisation, for a small impact."""

@@ -23,6 +23,21 @@ ACTIONS = 12
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "learning.md"
 SNAKE = mr.examples.snake(4)
 ARM = mr.examples.arm("bab")
+GRIPPER = mr.ModuleType(
+    name="gripper", symbol="G", size=0.1,
+    bodies=[
+        {"name": "palm", "mass": 0.4, "inertia": [1e-3, 1e-3, 1e-3]},
+        {"name": "finger", "mass": 0.1, "inertia": [1e-4, 1e-4, 1e-4]},
+    ],
+    joints=[{"name": "close", "kind": "revolute", "parent": "palm", "child": "finger"}],
+    ports=[
+        {
+            "label": 1, "body": "palm", "position": [0, 0, -0.05], "normal": [0, 0, -1],
+            "reference": [1, 0, 0], "connector": "round", "mates": ["round"],
+        }
+    ],
+    shapes=[{"body": "palm", "form": "box", "size": [0.1, 0.1, 0.1]}],
+)  # fmt: skip
 BODY = {"Walk": SNAKE, "Balance": SNAKE, "Reach": ARM, "Dock": ARM}
 
 
@@ -396,6 +411,10 @@ def test_mistakes_are_one_clear_line():
         (
             lambda: make("Reach", tip=("m9", 1)),
             "no module 'm9' for a tip in body 0: modules are m0",
+        ),
+        (
+            lambda: make("Reach", organism=mr.Organism.start(GRIPPER).dock("m0", 1, "m1", 1)),
+            r"body 0 has no free port for a tip: give tip=\(module, port\)",
         ),
         (lambda: make("Dock", reach=0.1), "reach is a distance and an angle"),
         (lambda: many("Walk", 3, organism=[SNAKE, SNAKE]), "give num_envs=2, got 3"),

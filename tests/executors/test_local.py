@@ -114,9 +114,10 @@ def test_no_process_outlives_its_script(how, tmp_path):
 
 def test_a_script_without_a_guard_gets_one_clear_line(tmp_path):
     file = tmp_path / "script.py"
-    first = "print(LocalExecutor(2).map(abs, [-1]))"
+    # the first executor stays open: its processes must not keep the script from its end
+    first = "kept = LocalExecutor(2); print(kept.map(abs, [-1]))"
     file.write_text(SCRIPT.format(guard="if True:", first=first), encoding="utf-8")
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stdout.startswith("[1]\n")  # functions of modules need no guard
     assert 'its own work below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]

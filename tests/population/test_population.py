@@ -310,6 +310,13 @@ def test_population_says_which_body_is_wrong(cubes):
         mr.JointWaves(np.zeros((2, 3)), frequency=-1.0)
 
 
+def test_waves_are_told_apart_as_objects():
+    """Their arrays have no single answer to ==, and no hash."""
+    one, other = mr.JointWaves(np.zeros((2, 3))), mr.JointWaves(np.zeros((2, 3)))
+    assert one != other
+    assert len({one, other}) == 2
+
+
 def test_a_stepper_takes_the_steps_of_a_rollout_and_starts_anew_as_at_first(cubes):
     ground, references = mr.Ground(friction=0.5), waves(cubes).amplitude - 0.4
     held = mr.JointWaves(0 * references, offset=references)

@@ -15,6 +15,7 @@ from modurob.population.packing import moving_joints
 from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
 from modurob.search.growth import GrowingBody
 from modurob.search.space import _range
+from modurob.search.variation import Draws, changed_body, random_body
 
 CUBES = BodySpace("backbone", (2, 7))
 MIXED = BodySpace(("backbone", "scout"), (3, 6), "physical", 0.5, 0.2, (1.0, 1.0))
@@ -72,6 +73,16 @@ def test_mutations_and_crossovers_reach_all_sizes_and_change_bodies():
         genotype = child
     assert sizes == set(range(2, 8))
     assert changed > 90
+
+
+def test_a_body_that_is_changed_has_a_module_more_or_less_or_as_many():
+    space, draws = BodySpace("backbone", (2, 4)), Draws(rng(2))
+    genes = random_body(BodySpace("backbone", (3, 3)), draws)
+    changed = [changed_body(space, genes, draws) for _ in range(40)]
+    assert {len(each) for each in changed} == {2, 3, 4}
+    assert any(len(each) == 3 and [*each] != [*genes] for each in changed)  # docked elsewhere
+    full = BodySpace("backbone", (3, 3))
+    assert {len(changed_body(full, genes, draws)) for _ in range(10)} == {3}
 
 
 def test_mutations_change_every_second_number_and_every_second_body(monkeypatch):

@@ -176,6 +176,12 @@ def test_any_other_file_is_refused_in_one_line(tmp_path, content):
         Trajectory.load(tmp_path / "other.npz")
 
 
+def test_an_archive_of_nothing_has_no_header(tmp_path):
+    np.savez(tmp_path / "empty.npz")
+    with complains(FileError, "empty.npz", "it has no header"):
+        Trajectory.load(tmp_path / "empty.npz")
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with complains(FileError, "none.npz", "cannot be read"):
         Trajectory.load(tmp_path / "none.npz")

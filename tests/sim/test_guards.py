@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from modurob import Dock, StateError, Undock, examples, simulate
+from modurob import Dock, Ground, StateError, Undock, examples, simulate
 from modurob.sim import Noise
 from modurob.sim.actuation import Actuation
 from modurob.sim.body_trajectory import _from_states
@@ -16,6 +16,7 @@ from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap
 from modurob.sim.recorder import Recorder, Rows, intervals, record_times
 from modurob.spatial import se3, so3
 from modurob.stepping import EquationOfMotion, FixedStep, StepSettings
+from modurob.stepping.contact import GroundContact
 from oracles import complains
 
 ROUNDING = 1e-12
@@ -437,3 +438,15 @@ def test_joints_that_cannot_reach_a_pose_weigh_distances_by_the_size_of_a_module
     best = angles[np.argmin([cost(angle) for angle in angles])]
     assert q[2] == pytest.approx(best, abs=1e-3)  # the model of the error is linear
     assert max(gap_size(left)) > 0.01
+
+
+def test_the_ground_has_no_force_for_a_state_that_is_not_finite():
+    """The run then says in which joint it diverged, as it does without ground."""
+    organism = examples.snake(2)
+    model = organism.model("physical", base="free")
+    contact = GroundContact(Ground(), model, organism, model.neutral(), 1e-3)
+    still, lost = np.zeros(model.nv), np.full(model.nv, np.nan)
+    for q, v in ((model.neutral(), lost), (np.full(model.nq, np.inf), still)):
+        force = contact.force(q, v)
+        assert force.shape == (model.nv,)
+        assert np.isnan(force).all()

@@ -127,6 +127,17 @@ def test_a_joint_keeps_its_color_and_a_legend_is_not_repeated(crab):
     assert figure.axes[1].get_legend() is None
 
 
+def test_lines_of_several_bodies_have_their_names_but_joints_need_none(changing):
+    assert {part.name for part in changing.parts} == {"m0", "m2"}
+
+    def names(quantity):
+        axes = changing.plot(quantity).axes
+        return {line.get_label() for each in axes for line in lines(each)}
+
+    assert {name for name in names("energy") if name[0] != "_"} == {"m0 total", "m2 total"}
+    assert {"m0 x", "m2 x", "m1.hinge"} <= names("q")
+
+
 def test_events_are_marked(changing):
     figure = changing.plot("q", "energy")
     joints = figure.axes[2]

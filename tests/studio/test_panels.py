@@ -329,10 +329,12 @@ def test_plots_are_those_that_are_chosen_in_their_order(on_page):
     async def work(desk):
         panel = desk.page.panels["see"]
         desk.page.show("see")
+        assert "Plots" in desk.texts(panel.root)  # a heading until the names of the plots are there
         assert desk.sent("load_run") == ("/api/runs/robot/1", None, False)
         keys = [{"key": key, "title": f"{key}: of joints"} for key in ("energy", "q", "tau")]
         desk.event(panel.plots, "panels", {"panels": keys, "modules": ["m0", "m1"]})
         assert desk.sent("set_chosen") == (["q", "tau"],)
+        assert "Plots" not in desk.texts(panel.root)
         assert desk["plot-q"].props["aria-pressed"] == "true"
         desk.click("plot-energy")
         desk.click("plot-q")
@@ -474,17 +476,21 @@ def test_keys_open_panels_and_remove_the_chosen_module_under_build_only(on_page)
         assert (desk["mode-move"].props["aria-selected"], page.player.visible) == ("true", True)
         assert desk["mode-build"].props["aria-selected"] == "false"
         assert page.stage.props["mode"] != "build"
-        desk.event(page.stage, "command", "remove")
+        for key in ("remove", "repeat", "mirror", "copy"):
+            desk.event(page.stage, "command", key)
         assert len(desk.session.organism) == 3
+        assert page.studio.clip is None
         desk.event(page.stage, "command", "Digit1")
         assert page.stage.props["mode"] == "build"
         assert not page.player.visible
+        desk.event(page.stage, "command", "copy")
+        assert desk.notes == ["Copied 1 module: choose a module and paste (Ctrl+V)"]
         desk.event(page.stage, "command", "remove")
         await desk.settled()
         assert desk.session.organism.modules == ("m0", "m1")
         assert page.selected is None
         desk.event(page.stage, "remove", {"module": None})
-        assert desk.notes == ["Choose a module first: click it."]
+        assert desk.notes[-1] == "Choose a module first: click it."
         desk.event(page.stage, "command", "save")
         assert desk.notes[-1].startswith("Saved: ")
 
@@ -657,6 +663,21 @@ def test_the_palette_chooses_kind_and_side_of_the_next_module(on_page):
     on_page(work, examples.snake(2))
 
 
+def test_r_turns_the_module_under_the_cursor_else_the_next_one_at_a_site_else_the_chosen(on_page):
+    async def work(desk):
+        page, turned = desk.page, []
+        desk.session.turn = turned.append
+        page.select("m1")
+        plan = page.build_panel.plan
+        desk.event(plan, "turn", {"module": None, "site": ["m2", 3]})
+        assert (turned, page.child_port is None) == ([], False)
+        desk.event(plan, "turn", {"module": "m2"})
+        desk.event(plan, "turn", {"module": None})
+        assert turned == ["m2", "m1"]
+
+    on_page(work, examples.snake(3))
+
+
 def test_the_chosen_module_is_described_and_the_base_cannot_be_turned(on_page):
     async def work(desk):
         page, part = desk.page, desk.page.build_panel.module_part._box
@@ -782,3 +803,28 @@ def test_equations_are_asked_for_entry_by_entry(on_page, monkeypatch):
         assert desk["entries"].content.count("data-entry=") == 3
 
     on_page(work, examples.crab())
+
+
+@pytest.mark.parametrize(("modules", "typed"), [(3, False), (14, True)])
+def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, typed):
+    async def work(desk):
+        panel, asked = desk.page.panels["understand"], []
+
+        async def answer(function, request):
+            asked.append(panel.entry)
+            return {"mathml": "<math/>", "symbols": [], "terms": 1, "shown": 1}
+
+        monkeypatch.setattr(panel.worker, "run", answer)
+        desk.page.show("understand")
+        desk.click("part-equations")
+        await asyncio.sleep(0.02)
+        fields = [e for e in panel.root.descendants() if isinstance(e, ui.input)]
+        found = [e for e in fields if e.props.get("label") == "Entry"]
+        assert len(found) == typed
+        for field in found:
+            field.value = "M[13,2]"
+            desk.event(field, "keydown.enter")
+            await asyncio.sleep(0.02)
+            assert asked[-1] == "M[13,2]"
+
+    on_page(work, examples.snake(modules))

@@ -17,7 +17,7 @@ from modurob.distributed.transports import DEFAULT, End, Endpoint, endpoint_clas
 from modurob.distributed.transports.base import chance, random_key
 from modurob.errors import StateError, UnknownNameError, choices
 
-START_TIMEOUT_S = 20.0  # until a process has opened its socket
+START_TIMEOUT_S = 60.0  # until a process has opened its socket; 20 of them on two busy cores
 END_TIMEOUT_S = 2.0
 POLL_S = 1e-3
 
