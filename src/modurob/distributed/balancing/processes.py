@@ -177,6 +177,7 @@ class BalancingProcesses(BalancingModules, PlantProcesses):
             raise StateError(
                 f"not all modules know the whole after {START_TIMEOUT_S:g} s: choose a lower speed"
             )
+        self.distance()  # loads and compiles what it needs, before the body moves
         self._processes.send(PLANT, {"dock": [[self.organism.base, ""], [BASE, ""], 0]})
 
     def center(self) -> np.ndarray:
