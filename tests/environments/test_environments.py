@@ -191,9 +191,11 @@ def test_a_body_has_fallen_by_its_tilt_or_its_height(tilt, height, fallen):
 
 
 def test_observations_of_docking_are_the_ways_to_the_target_seen_from_the_base():
-    env = make("Dock", hinges="physical", base="fixed").unwrapped
+    T_wb = mr.spatial.se3.pose(mr.spatial.so3.from_rpy(0.3, 0.1, -0.2), [0.3, -0.2, 0.1])
+    placed = ARM.with_base_pose(T_wb @ ARM.base_pose)
+    env = make("Dock", organism=placed, hinges="physical", base="fixed").unwrapped
     seen, _ = env.reset(seed=5)
-    task, model = env.batch.task, ARM.model("physical")
+    task, model = env.batch.task, placed.model("physical")
     assert task.tips[0].module == ARM.modules[-1]
     assert task.tips[0].port == next(iter(ARM.free_ports(ARM.modules[-1])))
     port = ARM.kind(task.tips[0].module).port(task.tips[0].port)

@@ -572,6 +572,13 @@ def test_a_drag_redraws_nothing_of_the_page_but_the_body(on_page, monkeypatch):
 # -- the start -------------------------------------------------------------------------------------
 
 
+def test_the_kind_of_the_last_module_is_the_one_that_docks_next(on_page):
+    async def work(desk):
+        assert desk.page.kind == "superbot"
+
+    on_page(work, Organism.start("superbot"))
+
+
 def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(on_page):
     async def work(desk):
         page = desk.page

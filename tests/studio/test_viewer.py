@@ -55,6 +55,7 @@ def test_a_run_has_the_poses_of_its_bodies_and_its_contacts(walk):
         np.sum([force[5] for force in row] or [0]) for row in data["ground"]["parts"][0]["forces"]
     ]
     assert max(pushes) > 0.5 * weight  # it has landed
+    assert data["tints"][-1]["key"] == "load"  # of the connectors
     assert "ground" in data
     assert content(run.view().html())["run"]["ground"] is None
 
