@@ -216,6 +216,13 @@ def test_what_is_guaranteed_with_limits_comes_true(crab):
     np.testing.assert_allclose(q, GOAL, atol=1e-3)
 
 
+def test_torques_below_one_newton_meter_are_compared_with_their_limits_too():
+    small = examples.double_pendulum(l1=0.05, l2=0.05, m1=0.1, m2=0.02)
+    law = ComputedTorque(small.model("physical", gravity=(0, 0, 0)), torque_limit=[1.0, 1e-5])
+    certificate = law.certificate([0.1, 0.1], start=(np.zeros(2), np.zeros(2)))
+    assert f"'{law.model.joint_names[1]}' needs" in failed(certificate)
+
+
 # -- joints and friction ---------------------------------------------------------------------------
 
 
