@@ -17,7 +17,7 @@ def array_force(contact: GroundContact, q: np.ndarray, v: np.ndarray) -> np.ndar
 
 
 def array_anchors(contact: GroundContact, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(..., k, 4) anchors of points that touch or did so, and `held`, after a step; 0 in the air."""
+    """(..., k, 4) anchors of points that touch or did so, and `held`, after a step; 0 in air."""
     point, _, _ = contact._points(q, v)
     _, anchor, held = slipped(contact.law, point)
     return np.stack([*(anchor * (held > 0)), held], axis=-1)

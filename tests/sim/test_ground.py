@@ -121,6 +121,23 @@ def test_restitution_is_that_of_the_law(speed):
     assert run.v[-1, 2] / speed == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("step", [1e-3, 2.5e-4])
+def test_fast_impacts_rebound_by_one_share_at_any_speed(step):
+    """From the depth on at which the damping is limited by the step, the law is linear."""
+    free = FLAT.model(base="free", gravity=(0, 0, 0))
+
+    def rebound(speed: float) -> float:
+        down = np.array([0.0, 0.0, -speed, 0.0, 0.0, 0.0])
+        run = mr.simulate(
+            free, on_slope(free, EDGES[2] / 2), down, 40 * step, integrator="SemiImplicitEuler",
+            dt=step, ground=mr.Ground(),
+        )  # fmt: skip
+        return run.v[-1, 2] / speed
+
+    assert rebound(1.0) == pytest.approx(0.28, abs=0.005)  # docs/theory/contact.md
+    assert rebound(2.0) == pytest.approx(rebound(1.0), rel=1e-3)
+
+
 def test_by_default_harder_ground_is_more_plastic():
     """10 s/m up to the hardness of steps of 1 ms; then the same damping ratio at rest."""
     laws = [GroundContact(mr.Ground(), MODEL, FLAT, rested(), h) for h in (2e-3, 1e-3, 2.5e-4)]

@@ -415,7 +415,8 @@ def _laws(
         k = (RESOLVED / step / rates.ground) ** 2
     rate = rates.ground * np.sqrt(k)
     limits.append(StepLimit(rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m"))
-    numbers = [np.array(np.broadcast_to(x, bodies), float) for x in ground_law(ground, k, rate, step)]
+    contact = ground_law(ground, k, rate, step)
+    numbers = [np.array(np.broadcast_to(x, bodies), float) for x in contact]
     return law, GroundLaw(*numbers), limits
 
 
