@@ -18,7 +18,8 @@ from modurob.compiler import dyads
 from modurob.compiler.emit_c import write_sources
 from modurob.firmware import runtime_files, runtime_sizes
 from modurob.modules.record import encode
-from oracles.organisms import GROUPS, WRIST
+from oracles.organisms import GROUPS, WRIST, random_pose
+from oracles.random_kinds import random_kind
 from oracles.rough_organisms import rough_organism
 from oracles.runtime import COMPILER, WARNINGS, Runtime, numbers_of, port_index
 
@@ -102,6 +103,19 @@ def test_dynamics_and_kinematics_are_those_of_the_model(request, single):
             np.testing.assert_allclose(
                 found.ravel(), expected.ravel(), rtol=0, atol=allowed * scale
             )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_datasheets_give_the_same_table(double_runtime, seed):
+    rng = np.random.default_rng(seed)
+    kinds = [random_kind(rng, f"kind{k}") for k in range(3)]
+    organism = mr.Organism.random(kinds, 6, rng).with_base_pose(random_pose(rng))
+    for hinges in ("dyad", "physical"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mr.errors.ModelWarning)
+            model = organism.model(hinges)
+        table = double_runtime.table_of(organism, hinges)
+        assert_same_table(table, model._frames, model.gravity)
 
 
 def test_dockings_may_be_listed_from_either_side_and_from_any_base(double_runtime):
