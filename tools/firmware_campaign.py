@@ -4,10 +4,10 @@
     python tools/firmware_campaign.py --count 1000 --sanitize
     python tools/firmware_campaign.py --libraries DIR --count 0   # builds them, for another machine
 
-Each robot is built by both from the same records and dockings, with dyad or physical hinges, a base
-anywhere, friction, rotors, springs and held joints. With --sanitize the library checks its memory
-and its arithmetic (gcc or clang with libasan), in double precision only. Libraries that lie in DIR
-already are used as they are.
+Each robot is built by both from the same records and dockings, with datasheets of the catalog or
+random ones, dyad or physical hinges, a base anywhere, friction, rotors, springs and held joints.
+With --sanitize the library checks its memory and its arithmetic (gcc or clang with libasan), in
+double precision only. Libraries that lie in DIR already are used as they are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from modurob.compiler import dyads  # noqa: E402
 from modurob.errors import ModurobError  # noqa: E402
 from modurob.modules.record import decode  # noqa: E402
 from oracles import runtime  # noqa: E402
-from oracles.organisms import GROUPS, random_organism  # noqa: E402
+from oracles.organisms import GROUPS, random_organism, random_pose  # noqa: E402
+from oracles.random_kinds import random_kind  # noqa: E402
 
 MOST = 8  # modules
 ALLOWED = {False: 1e-12, True: 1e-4}  # of dynamics, by the largest number; double and float
@@ -42,9 +43,13 @@ SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 
 def robot(rng: np.random.Generator) -> mr.Organism:
-    """A random robot with random drives."""
-    kinds = str(rng.choice(list(GROUPS)))
-    organism = random_organism(kinds, int(rng.integers(1, MOST + 1)), int(rng.integers(2**31)))
+    """A random robot with random drives; every second one has random datasheets."""
+    modules = int(rng.integers(1, MOST + 1))
+    if rng.random() < 0.5:
+        kinds = [random_kind(rng, f"kind{k}") for k in range(rng.integers(1, 4))]
+        organism = mr.Organism.random(kinds, modules, rng).with_base_pose(random_pose(rng))
+    else:
+        organism = random_organism(str(rng.choice(list(GROUPS))), modules, int(rng.integers(2**31)))
     if rng.random() < 0.3:
         organism = organism.with_base_pose(np.eye(4))
     drive = {"rotor_inertia": rng.uniform(1e-7, 1e-5), "gear_ratio": rng.uniform(10, 100)}
@@ -57,7 +62,11 @@ def robot(rng: np.random.Generator) -> mr.Organism:
     chosen = rng.choice(len(changes) + 2, size=len(organism))
     for k, change in enumerate(changes):
         of = [name for name, choice in zip(organism.modules, chosen, strict=True) if choice == k]
-        jointed = [name for name in of if organism.kind(name).joints]
+        jointed = [
+            name
+            for name in of
+            if any(joint.kind != "fixed" for joint in organism.kind(name).joints)
+        ]
         if jointed:
             organism = organism.with_parameters(*jointed, **change)
     return organism

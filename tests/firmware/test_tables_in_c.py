@@ -16,11 +16,12 @@ import modurob as mr
 from firmware.bus_in_c import NEEDS_COMPILER
 from modurob.compiler import dyads
 from modurob.compiler.emit_c import write_sources
-from modurob.firmware import runtime_files
+from modurob.firmware import runtime_files, runtime_sizes
 from modurob.modules.record import encode
-from oracles.organisms import GROUPS, WRIST
+from oracles.organisms import GROUPS, WRIST, random_pose
+from oracles.random_kinds import random_kind
 from oracles.rough_organisms import rough_organism
-from oracles.runtime import COMPILER, WARNINGS, numbers_of, port_index
+from oracles.runtime import COMPILER, WARNINGS, Runtime, numbers_of, port_index
 
 DOUBLE, SINGLE = 1e-12, 1e-4  # of the largest number of a result
 CASES = [(kinds, seed) for kinds in GROUPS for seed in range(3)]
@@ -104,6 +105,19 @@ def test_dynamics_and_kinematics_are_those_of_the_model(request, single):
             )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_random_datasheets_give_the_same_table(double_runtime, seed):
+    rng = np.random.default_rng(seed)
+    kinds = [random_kind(rng, f"kind{k}") for k in range(3)]
+    organism = mr.Organism.random(kinds, 6, rng).with_base_pose(random_pose(rng))
+    for hinges in ("dyad", "physical"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mr.errors.ModelWarning)
+            model = organism.model(hinges)
+        table = double_runtime.table_of(organism, hinges)
+        assert_same_table(table, model._frames, model.gravity)
+
+
 def test_dockings_may_be_listed_from_either_side_and_from_any_base(double_runtime):
     organism = organism_of("cubes and wrists", 2)
     turned = [d._replace(parent=d.child, port=d.child_port, child=d.parent, child_port=d.port)
@@ -184,6 +198,21 @@ def test_gravity_that_is_no_number_gives_a_status(double_runtime):
     assert double_runtime.table(robot, gravity=gravity) == "argument"
 
 
+def test_numbers_too_large_to_calculate_with_leave_an_empty_table(double_runtime, single_runtime):
+    """Their products are infinite, and torques would be no numbers."""
+    for runtime, ratio in ((double_runtime, 1e200), (single_runtime, 1e30)):
+        robot, table = runtime.types.Robot(), runtime.types.Table()
+        for kind in (WRIST, WRIST.with_parameters(rotor_inertia=1.0, gear_ratio=ratio)):
+            assert runtime.add(robot, encode(kind, 1)) == "ok"
+        options = runtime.types.Options.in_dll(runtime.lib, "mr_default_options")
+        for base, status in ((0, 0), (1, -9), (0, 0), (7, -12)):
+            given = type(options).from_buffer_copy(options)
+            given.base, given.physical = base, 1
+            built = runtime.lib.mr_table_build(byref(robot), byref(given), byref(table))
+            assert built == status
+            assert (table.joint_count == 0) == (status != 0)
+
+
 @NEEDS_COMPILER
 def test_flags_that_remove_the_checks_for_nan_are_refused(double_runtime, tmp_path):
     (tmp_path / "main.c").write_text('#include "modurob/config.h"\n')
@@ -235,3 +264,26 @@ def test_an_export_has_room_for_its_datasheets_and_takes_sizes_of_the_compiler(t
     command = [str(COMPILER), *WARNINGS, *flags]
     done = subprocess.run(command, input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@NEEDS_COMPILER
+def test_a_port_may_allow_every_turn(tmp_path):
+    ports = [port.model_copy(update={"turns": tuple(range(360))}) for port in WRIST.ports]
+    kind = WRIST.model_copy(update={"ports": tuple(ports)})
+    write_sources(tmp_path, runtime_files([kind], 2, 2))
+    sources = [str(tmp_path / "src" / f"{name}.c") for name in ("record", "robot", "pose", "crc")]
+    flags = ("-DMR_HAVE_SIZES", f"-I{tmp_path / 'include'}", "-shared", "-fPIC")
+    library = tmp_path / "runtime.so"
+    subprocess.run([str(COMPILER), *WARNINGS, *flags, "-o", library, *sources, "-lm"], check=True)
+    runtime = Runtime(library, runtime_sizes([kind], 2, 2), single=False)
+    robot = runtime.types.Robot()
+    assert [runtime.add(robot, encode(kind, 1)) for _ in range(2)] == ["ok", "ok"]
+    assert runtime.dock(robot, 0, 0, 1, 0, 360) == "docking"
+    assert runtime.dock(robot, 0, 0, 1, 0, 359) == "ok"
+
+
+def test_datasheets_with_more_than_their_numbers_can_count_are_refused():
+    cube = mr.catalog["chen_link"].model_dump()
+    ports = [{**cube["ports"][0], "label": k, "side": k + 1} for k in range(256)]
+    with pytest.raises(mr.StateError, match="up to 255 ports, chen_link has 256"):
+        runtime_sizes([mr.ModuleType(**{**cube, "ports": ports})], 4, 4)

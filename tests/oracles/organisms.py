@@ -86,12 +86,16 @@ MOST_MODULES = 20
 def random_organism(kinds: str, modules: int, seed: int) -> Organism:
     """A random tree of one of the `GROUPS`, its base anywhere in the world."""
     rng = np.random.default_rng(seed)
-    organism = Organism.random(GROUPS[kinds], modules, rng)
+    return Organism.random(GROUPS[kinds], modules, rng).with_base_pose(random_pose(rng))
+
+
+def random_pose(rng: np.random.Generator) -> np.ndarray:
+    """Anywhere in the world."""
     rotation, _ = np.linalg.qr(rng.standard_normal((3, 3)))
     pose = np.eye(4)
     pose[:3, :3] = rotation * np.sign(np.linalg.det(rotation))
     pose[:3, 3] = rng.standard_normal(3)
-    return organism.with_base_pose(pose)
+    return pose
 
 
 def group(kinds: str, count: int) -> list[Organism]:

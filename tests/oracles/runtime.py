@@ -67,7 +67,7 @@ def structures(real: Any, n: SimpleNamespace) -> SimpleNamespace:
     Port = struct(
         "Port", ("pose", Pose), ("number", ctypes.c_int32), ("connector", c_uint32),
         ("mates", c_uint32 * n.MATES), ("turns", c_uint16 * n.TURNS),
-        *bytes_("is_named", "body", "mate_count", "turn_count"),
+        ("turn_count", c_uint16), *bytes_("is_named", "body", "mate_count"),
     )  # fmt: skip
     Kind = struct(
         "Kind", ("bodies", Solid * n.KIND_BODIES), ("rest", Pose * n.KIND_BODIES),

@@ -5,6 +5,7 @@ The folder holds the sources that are written by hand; kernels and sizes are add
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from modurob.modules.record import encode
 FOLDER = Path(__file__).parent
 COPIED = ("Makefile", "CMakeLists.txt", "include/modurob/*.h", "src/*.[ch]", "boards/*")
 LARGEST = 254  # modules, joints and bodies are numbered by one byte
+MOST = {"bodies": 128, "ports": 255}  # of one datasheet; joints are numbered by a signed byte
 BUS_PORTS = 16  # most ports of a module on the bus
 RECORD_BYTES = 2048  # of the bus and the boards, unless a record is larger
 SIZES_HEADER = """/* Made by modurob export --runtime: sizes for {kinds}.
@@ -40,6 +42,11 @@ def runtime_sizes(kinds: Sequence[ModuleType], modules: int, joints: int) -> dic
     for what, count in (("modules", modules), ("joints", joints)):
         if not 1 <= count <= LARGEST:
             raise StateError(f"the runtime is made for 1 to {LARGEST} {what}, got {count}")
+    for kind, (what, most) in itertools.product(kinds, MOST.items()):
+        if (count := len(getattr(kind, what))) > most:
+            raise StateError(
+                f"the runtime is made for modules of up to {most} {what}, {kind.name} has {count}"
+            )
     ports = [port for kind in kinds for port in kind.ports]
     bodies = [
         len(kind.bodies) + sum(j.stiffness is not None for j in kind.joints) for kind in kinds

@@ -12,6 +12,10 @@
 enum { KIND = 0x01, TITLE = 0x02, SOURCE = 0x03, BODY = 0x10, JOINT = 0x11, PORT = 0x12,
        SHAPE = 0x13, MESH = 0x14, PAIR = 0x20 };
 
+typedef char counts_fit_their_types[MR_MAX_KIND_BODIES <= 128 && MR_MAX_KIND_JOINTS <= 127 &&
+                                    MR_MAX_KIND_PORTS <= 255 && MR_MAX_MATES <= 255 &&
+                                    MR_MAX_TURNS <= 65535 ? 1 : -1];
+
 #define TRY(call)               \
   do {                          \
     const mr_status status_ = (call); \
@@ -312,7 +316,7 @@ static mr_status read_port(reader *r, mr_port *port)
   if (count > MR_MAX_TURNS) {
     return MR_TOO_MANY;
   }
-  port->turn_count = (uint8_t)count;
+  port->turn_count = (uint16_t)count;
   for (int k = 0; k < port->turn_count; k++) {
     TRY(read_count(r, &value));
     if (value >= 360) {

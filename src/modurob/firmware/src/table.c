@@ -763,15 +763,33 @@ static int is_placed_well(const mr_options *options)
   return mr_dot(z, R + 6) > 0;
 }
 
+/* Whether products of large numbers of the records are numbers, too. */
+static int is_finite(const mr_table *table)
+{
+  const size_t row_size = sizeof table->rows[0] / sizeof(mr_real);
+  mr_real sum = 0; /* of zeros and NaN */
+  for (int link = 0; link <= table->joint_count; link++) {
+    const mr_real *x = (const mr_real *)&table->rows[link];
+    for (size_t k = 0; k < row_size; k++) {
+      sum += x[k] - x[k];
+    }
+  }
+  for (int k = 1; k < table->part_count; k++) {
+    for (int i = 0; i < 3; i++) {
+      sum += table->parts[k].pose.p[i] - table->parts[k].pose.p[i];
+    }
+  }
+  return sum == 0;
+}
+
 mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_table *table)
 {
   const builder b = {robot, options, table};
-  mr_status status;
-  if (options->base >= robot->module_count) {
-    return MR_UNKNOWN_MODULE;
-  }
+  mr_status status = MR_UNKNOWN_MODULE;
   memset(table, 0, sizeof *table);
-  status = is_placed_well(options) ? sort_dockings(&b) : MR_BAD_ARGUMENT;
+  if (options->base < robot->module_count) {
+    status = is_placed_well(options) ? sort_dockings(&b) : MR_BAD_ARGUMENT;
+  }
   status = status == MR_OK ? make_parts(&b) : status;
   if (status == MR_OK) {
     lock_joints(&b);
@@ -779,15 +797,17 @@ mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_ta
       status = collapse(&b);
     } while (status == MR_OK && lock_redundant(&b));
   }
+  if (status == MR_OK) {
+    fill_drives(&b);
+    add_masses(&b);
+    if (!options->placed) {
+      move_near_base(&b);
+    }
+    make_frames(&b);
+    status = is_finite(table) ? MR_OK : MR_BAD_NUMBER;
+  }
   if (status != MR_OK) {
     memset(table, 0, sizeof *table);
-    return status;
   }
-  fill_drives(&b);
-  add_masses(&b);
-  if (!options->placed) {
-    move_near_base(&b);
-  }
-  make_frames(&b);
-  return MR_OK;
+  return status;
 }

@@ -36,8 +36,8 @@ typedef struct mr_port {
   mr_pose pose;   /* port frame in the body's frame: z outward, x along the reference */
   int32_t number; /* label of a numbered port; of a named one the CRC-32 of its name / 2 */
   uint32_t connector, mates[MR_MAX_MATES]; /* CRC-32 of the names */
-  uint16_t turns[MR_MAX_TURNS];            /* [deg] */
-  uint8_t is_named, body, mate_count, turn_count;
+  uint16_t turns[MR_MAX_TURNS], turn_count; /* [deg]; up to 360 */
+  uint8_t is_named, body, mate_count;
 } mr_port;
 
 /* A datasheet. The first body's frame is the module's. */

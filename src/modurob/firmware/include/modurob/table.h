@@ -68,8 +68,9 @@ typedef struct mr_options {
 /* Module 0 at the origin, weight along -z, as `Organism.model()` has it. */
 extern const mr_options mr_default_options;
 
-/* Build the table of the modules that the base reaches; a base_pose that is no pose and gravity that
- * is not finite are a MR_BAD_ARGUMENT. */
+/* Build the table of the modules that the base reaches; it is empty where the status is not MR_OK. A
+ * base_pose that is no pose and gravity that is not finite are a MR_BAD_ARGUMENT; records whose numbers
+ * are too large to calculate with are a MR_BAD_NUMBER. */
 mr_status mr_table_build(const mr_robot *robot, const mr_options *options, mr_table *table);
 
 #endif
