@@ -195,10 +195,7 @@ class DifferentiableFunction:
         ]
         self._value = partial(self.entry.value, self.model, **self.options)
         self._jacobians = partial(self.entry.jacobians, self.model, **self.options)
-        if "tau" in self.entry.inputs:  # singular bodies are refused now: later, JAX makes it NaN
-            rest = np.zeros(model.nv)
-            q = self.model.random_configuration(np.random.default_rng(0))
-            self.model.forward_dynamics(q, rest, rest)
+        self._regular = False  # whether forward dynamics is known not to be singular
 
     def value(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Outputs for rows (..., n); float64 arrays are read where they are."""
@@ -218,8 +215,11 @@ class DifferentiableFunction:
         return found
 
     def value_or_nan(self, *arrays: np.ndarray) -> Sequence[np.ndarray]:
-        """As `value`, with NaN for states that are refused, such as infinite ones."""
-        return _or_nan(self.value, self.shapes, arrays)
+        """As `value`, with NaN for states that are refused, such as infinite ones.
+
+        A body whose forward dynamics is singular is an error.
+        """
+        return self._or_nan(self.value, self.shapes, arrays)
 
     def jacobians_or_nan(self, *arrays: np.ndarray) -> Sequence[np.ndarray]:
         """As `jacobians`, in one list, with NaN for states that are refused."""
@@ -228,7 +228,7 @@ class DifferentiableFunction:
             return [block for row in self.jacobians(*rows) for block in row]
 
         blocks = [(math.prod(shape), size) for shape in self.shapes for size in self.sizes]
-        return _or_nan(flat, blocks, arrays)
+        return self._or_nan(flat, blocks, arrays)
 
     def pullback(
         self, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray]
@@ -270,6 +270,42 @@ class DifferentiableFunction:
         parts = np.split(found, np.cumsum(self.sizes)[:-1], axis=-1)
         return [part.reshape(*batch, part.shape[-1]) for part in parts]
 
+    def _or_nan(
+        self,
+        compute: Callable[..., Sequence[np.ndarray]],
+        shapes: Sequence[Shape],
+        arrays: Sequence[np.ndarray],
+    ) -> Sequence[np.ndarray]:
+        """Results for rows (..., n), of one shape for each state; NaN for states it refuses."""
+        with suppress(ModurobError):
+            return compute(*arrays)
+        batch = arrays[0].shape[:-1]
+        rows = [x.reshape(math.prod(batch), x.shape[-1]) for x in arrays]
+        results = [np.full((len(rows[0]), *shape), np.nan) for shape in shapes]
+        finite = np.all([np.isfinite(x).all(axis=1) for x in rows], axis=0)
+        groups = [np.flatnonzero(finite)]
+        while groups:  # halves, until each group is computed or one state
+            group = groups.pop()
+            try:
+                found = compute(*(x[group] for x in rows))
+            except ModurobError:
+                self._demand_inertia()
+                groups += np.array_split(group, 2) if len(group) > 1 else []
+                continue
+            for result, value in zip(results, found, strict=True):
+                result[group] = value
+        return [x.reshape(*batch, *x.shape[1:]) for x in results]
+
+    def _demand_inertia(self) -> None:
+        """Refuse a body whose forward dynamics is singular in all configurations."""
+        if "tau" in self.entry.inputs and not self._regular:
+            q, rest = (
+                self.model.random_configuration(np.random.default_rng(0)),
+                np.zeros(self.model.nv),
+            )
+            self.model.forward_dynamics(q, rest, rest)
+            self._regular = True
+
     def _unit(self, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The arrays, with a free base's quaternion at norm 1."""
         q = arrays[0]
@@ -301,31 +337,6 @@ class DifferentiableFunction:
         R, Q = _turning(q[..., 3:7])
         joints = np.broadcast_to(W[..., 7:], (*q.shape[:-1], *W[..., 7:].shape))
         return np.concatenate([W[..., :3] @ R, W[..., 3:7] @ Q / 2, joints], axis=-1)
-
-
-def _or_nan(
-    compute: Callable[..., Sequence[np.ndarray]],
-    shapes: Sequence[Shape],
-    arrays: Sequence[np.ndarray],
-) -> Sequence[np.ndarray]:
-    """Results of rows (..., n), of one shape for each state; NaN for states that are refused."""
-    with suppress(ModurobError):
-        return compute(*arrays)
-    batch = arrays[0].shape[:-1]
-    rows = [x.reshape(math.prod(batch), x.shape[-1]) for x in arrays]
-    results = [np.full((len(rows[0]), *shape), np.nan) for shape in shapes]
-    finite = np.all([np.isfinite(x).all(axis=1) for x in rows], axis=0)
-    groups = [np.flatnonzero(finite)]
-    while groups:  # halves, until each group is computed or one state
-        group = groups.pop()
-        try:
-            found = compute(*(x[group] for x in rows))
-        except ModurobError:
-            groups += np.array_split(group, 2) if len(group) > 1 else []
-            continue
-        for result, value in zip(results, found, strict=True):
-            result[group] = value
-    return [x.reshape(*batch, *x.shape[1:]) for x in results]
 
 
 def _turning(quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
