@@ -299,10 +299,8 @@ class DifferentiableFunction:
     def _demand_inertia(self) -> None:
         """Refuse a body whose forward dynamics is singular in all configurations."""
         if "tau" in self.entry.inputs and not self._regular:
-            q, rest = (
-                self.model.random_configuration(np.random.default_rng(0)),
-                np.zeros(self.model.nv),
-            )
+            rest = np.zeros(self.model.nv)
+            q = self.model.random_configuration(np.random.default_rng(0))
             self.model.forward_dynamics(q, rest, rest)
             self._regular = True
 
