@@ -249,7 +249,8 @@ def test_random_numbers_go_on_unless_a_seed_is_given():
 def test_spaces_periods_and_episodes_are_those_of_the_guide():
     env = make("Walk").unwrapped
     assert gymnasium.spec("modurob/Walk-v0").max_episode_steps == 500
-    assert env.metadata["render_fps"] * env.batch.period == 1
+    for each in (env, make("Walk", period=0.1).unwrapped, many("Walk", 2, period=0.1)):
+        assert each.metadata["render_fps"] * each.batch.period == 1
     assert (env.observation_space.low == -1e3).all()
     assert (env.observation_space.high == 1e3).all()
     assert (env.action_space.high == 1).all()
@@ -429,7 +430,19 @@ def test_mistakes_are_one_clear_line():
         (lambda: make("Dock", reach=0.1), "reach is a distance and an angle"),
         (lambda: many("Walk", 3, organism=[SNAKE, SNAKE]), "give num_envs=2, got 3"),
         (lambda: many("Walk", 0), "num_envs"),
-        (lambda: many("Walk", 2).reset(seed=[1]), "2 bodies take as many seeds, got 1"),
+        (lambda: many("Walk", 2).reset(seed=[1]), r"2 bodies take a whole number .*, got \[1\]"),
+        (lambda: many("Walk", 2).reset(seed=1.5), r"2 bodies take a whole number .*, got 1\.5"),
+        (lambda: many("Walk", 2, max_episode_steps=0), "max_episode_steps must be a whole number"),
+        (
+            lambda: many("Walk", 2, organism=mr.Population([SNAKE, SNAKE]), base="fixed"),
+            "a Population has its hinges and base already",
+        ),
+        (lambda: make("Walk", ground=False), "ground is a modurob.Ground or None, got bool"),
+        (lambda: make("Walk", servo_rate=np.nan), "servo_rate must be a positive number"),
+        (
+            lambda: make("Reach", organism=SNAKE, start=[0.0, 9.0, 0.0]),
+            r"start of m2.hinge of body 0 is 9, outside its limits -1.57",
+        ),
         (lambda: many("Walk", 2).step(np.zeros((2, 3))), r"starts with reset\(\)"),
         (lambda: make("Walk").unwrapped.step(np.zeros(3)), r"starts with reset\(\)"),
         (lambda: make("Walk").unwrapped.trajectory(), "no trajectory yet"),
@@ -440,8 +453,8 @@ def test_mistakes_are_one_clear_line():
             call()
     env = make("Walk").unwrapped
     env.reset(seed=0)
-    for action in (np.zeros(2), np.full(3, np.nan), "left"):
-        with pytest.raises(mr.StateError, match=r"an action is \(3,\) finite numbers"):
+    for action in (np.zeros(2), np.full(3, np.nan), "left", np.zeros((3, 3))):
+        with pytest.raises(mr.StateError, match=r"an action is \(3,\) finite numbers, got .*$"):
             env.step(action)
 
 

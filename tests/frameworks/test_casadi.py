@@ -120,3 +120,11 @@ def test_mistakes_have_one_clear_line():
         bridge.graph(mr.examples.crane().model(), "forward_dynamics")
     function = bridge.function(model, "inverse_dynamics")
     assert np.isnan(np.array(function(np.nan, 0, 0))).all()
+    q = np.zeros((model.nq, 2))
+    q[:, 1] = np.nan
+    found = np.array(bridge.function(model, "inverse_dynamics", states=2)(q, 0, 0))
+    assert (found[:, :1] == np.array(function(0, 0, 0))).all()
+    assert np.isnan(found[:, 1]).all()
+    q = casadi.MX.sym("q", model.nq)
+    with pytest.raises(RuntimeError, match=r"inverse_dynamics can be differentiated once: .*IPOPT"):
+        casadi.hessian(casadi.sumsqr(function(q, 0, 0)), q)

@@ -79,6 +79,32 @@ def test_a_quaternion_of_zeros_is_refused():
         center.value(np.zeros(cases.model("free").nq))
 
 
+@pytest.mark.parametrize(("entry", "wrong"), [(3, np.nan), (-1, 1e200)])  # refused, overflows
+def test_states_that_are_refused_leave_the_others_of_a_batch(entry, wrong):
+    bound = DifferentiableFunction(cases.model("free"), "forward_kinematics", {"body": 1})
+    (q,) = cases.states("forward_kinematics", "free")
+    q = np.stack([q, q + 0.1, q])
+    expected = [bound.value(q)[0], bound.jacobians(q)[0][0]]
+    q[1, 0, entry] = wrong
+    with pytest.raises(mr.StateError):
+        bound.value(q)
+    for found, whole in zip(
+        (bound.value_or_nan(q)[0], bound.jacobians_or_nan(q)[0]), expected, strict=True
+    ):
+        whole[1, 0] = np.nan
+        np.testing.assert_array_equal(found, whole)
+
+
+def test_a_body_without_forward_dynamics_gives_no_nan():
+    model = mr.examples.crane().model()
+    rows = np.zeros((3, 4, model.nv))
+    for name, options in (("forward_dynamics", {}), ("step", {"dt": 0.1})):
+        bound = DifferentiableFunction(model, name, options)
+        for compute in (bound.value_or_nan, bound.jacobians_or_nan):
+            with pytest.raises(mr.StateError, match="forward dynamics is singular"):
+                compute(*rows)
+
+
 def test_the_quaternion_of_a_step_has_no_jumps():
     model = cases.model("free")
     step = DifferentiableFunction(model, "step", {"dt": 1e-3})

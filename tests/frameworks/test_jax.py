@@ -120,5 +120,8 @@ def test_mistakes_have_one_clear_line():
     with pytest.raises(mr.StateError, match="inverse_dynamics can be differentiated once"):
         jax.hessian(lambda q: function(q, zero, zero).sum())(zero)
     assert np.isnan(function(zero * np.nan, zero, zero)).all()
+    rows = jax.vmap(function, (0, None, None))(jnp.stack([zero * np.nan, zero]), zero, zero)
+    assert np.isnan(rows[0]).all()
+    assert (rows[1] == function(zero, zero, zero)).all()
     with pytest.raises(mr.StateError, match="takes a model such as"):
         bridge.function(mr.examples.crab(), "inverse_dynamics")  # pyright: ignore

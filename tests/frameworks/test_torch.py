@@ -136,6 +136,14 @@ def test_mistakes_have_one_clear_line():
         function(zero * np.nan, zero, zero)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch.func.jacfwd asks it
+def test_derivatives_forward_are_refused():
+    model = cases.model("fixed")
+    zero = torch.zeros(model.nq, dtype=torch.float64)
+    with pytest.raises(mr.StateError, match="center_of_mass is differentiated in reverse, once"):
+        torch.func.jacfwd(bridge.function(model, "center_of_mass"))(zero)
+
+
 def test_a_model_for_cuda_refuses_tensors_in_main_memory():
     zero, tier = torch.zeros(3), SimpleNamespace(dtype=np.dtype("float32"))
     text = "q of step is on cpu, the model on cuda: move the tensor with .to('cuda')"

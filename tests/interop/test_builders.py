@@ -272,6 +272,10 @@ def test_mistakes_are_one_clear_line(tmp_path):
         write_mjcf(CRAB, path, kp=3.0)
     with complains(mr.UnknownNameError, "kp: no joint 'm9.hinge'"):
         write_mjcf(CRAB, path, actuators="position", kp={"m9.hinge": 1.0})
+    with complains(mr.StateError, "kd must be at least 0, got -1"):
+        write_mjcf(CRAB, path, actuators="position", kd=-1)
+    with complains(mr.StateError, "the mass matrix is singular", "give kp and kd"):
+        write_mjcf(mr.examples.crane(), path, actuators="position", kp=1.0)
     with complains(mr.UnknownNameError, "group 'leg': no joint 'm9.hinge': joints are"):
         write_srdf(CRAB, path, groups={"leg": ["m9.hinge"]})
     for joints in ("m1.hinge", None):

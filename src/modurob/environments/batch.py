@@ -23,7 +23,7 @@ from modurob.stepping.ground import Ground
 HINGE_SPAN_RAD, SLIDE_SPAN_M = math.pi / 2, 0.1  # of references, on both sides of the start
 PERIOD_S, STEP_S = 0.02, 1e-3
 SERVO_RATE = 100.0  # [rad/s] stiff enough to lift the own weight
-ROUNDING = 1e-9  # of a number of steps
+ROUNDING = 1e-9  # of a number of steps, and of positions at a limit [rad, m]
 START_NOISE = 0.02  # [rad, m] of joints
 LARGEST = 1e3  # number of an observation, in any unit: the space has an end
 
@@ -48,7 +48,7 @@ class TaskBatch:
         kp, kd, torque: Gains in place of those, and largest torque, as for `Population.rollout`;
             by default the `max_effort` of the datasheets.
         start: (most nq,) or (bodies, most nq) configurations to start in; free bodies are set down
-            on the ground. By default joints are at zero, or at the nearest limit.
+            on the ground. By default joints are at zero, or at the nearest limit. Within limits.
         start_noise: Largest deviation of the joints from it. [rad, m]
         span: Range of the references of hinges on both sides of the start, within the joints'
             limits. [rad]
@@ -77,7 +77,10 @@ class TaskBatch:
     ) -> None:
         if task not in TASKS:
             raise UnknownNameError(f"no task {task!r}: tasks are {choices(TASKS)}")
-        self.population = _population(bodies, count, hinges, base or TASKS[task].base)
+        if not (ground is None or isinstance(ground, Ground)):
+            raise StateError(f"ground is a modurob.Ground or None, got {type(ground).__name__}")
+        servo_rate = positive("servo_rate", servo_rate, "rad/s")
+        self.population = _population(bodies, count, hinges, base, TASKS[task].base)
         self.tables, free = self.population.tables, self.population.tables.free_base
         self.ground = Ground() if ground is None and free else ground
         self.joints = int(self.population.joints.max())
@@ -145,7 +148,14 @@ class TaskBatch:
         if given.shape not in (shape, shape[1:]):
             raise StateError(f"start has shape {given.shape}, expected {shape[1:]} or {shape}")
         given = np.array(np.broadcast_to(given, shape))
-        given[:, shape[1] - self.joints :] *= self.present
+        joints = given[:, shape[1] - self.joints :]
+        joints *= self.present
+        for k, j in np.argwhere((joints < lower - ROUNDING) | (joints > upper + ROUNDING)):
+            raise StateError(
+                f"start of {self.population.model(k).joint_names[j]} of body {k} is "
+                f"{joints[k, j]:g}, outside its limits {lower[k, j]:g} to {upper[k, j]:g}"
+            )
+        np.clip(joints, lower, upper, out=joints)
         return given
 
     def _set_down(self, q: np.ndarray) -> np.ndarray:
@@ -205,15 +215,17 @@ class TaskBatch:
         return np.clip(np.concatenate(parts, axis=1), -LARGEST, LARGEST).astype(np.float32)
 
 
-def _population(bodies: Any, count: int, hinges: str | None, base: str) -> Population:
+def _population(
+    bodies: Any, count: int, hinges: str | None, base: str | None, default_base: str
+) -> Population:
     """One body so often, or as many different ones."""
     if isinstance(bodies, Population):
-        if hinges is not None:
-            raise StateError("a Population has its hinges already: leave hinges out")
+        if hinges is not None or base is not None:
+            raise StateError("a Population has its hinges and base already: leave them out")
         found = bodies
     else:
         listed = [bodies] * count if isinstance(bodies, Organism) else bodies
-        found = Population(listed, hinges or "dyad", base)
+        found = Population(listed, hinges or "dyad", base or default_base)
     if len(found) != count:
         raise StateError(f"there are {len(found)} bodies: give num_envs={len(found)}, got {count}")
     return found

@@ -12,14 +12,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from modurob.checks import whole
-from modurob.environments.batch import LARGEST, TaskBatch
+from modurob.environments.batch import LARGEST, PERIOD_S, TaskBatch
 from modurob.environments.pictures import TrackingCamera
 from modurob.errors import StateError, UnknownNameError
 from modurob.organism import Organism
 from modurob.population import Population
 from modurob.sim import BodyTrajectory, Trajectory
 
-FRAMES_PER_S = 50  # of films, at the default period
 MODES = ("rgb_array",)
 
 
@@ -33,7 +32,7 @@ class OrganismEnv(gymnasium.Env):
         options: As for `TaskBatch`.
     """
 
-    metadata = {"render_modes": list(MODES), "render_fps": FRAMES_PER_S}  # noqa: RUF012
+    metadata = {"render_modes": list(MODES), "render_fps": 1 / PERIOD_S}  # noqa: RUF012
 
     def __init__(
         self, task: str, organism: Organism, *, render_mode: str | None = None, **options: Any
@@ -45,6 +44,7 @@ class OrganismEnv(gymnasium.Env):
             )
         self.render_mode = _mode(render_mode)
         self.batch = TaskBatch(task, organism, 1, **options)
+        self.metadata = {**self.metadata, "render_fps": 1 / self.batch.period}  # films in real time
         self.organism, self.model = organism, self.batch.population.model(0)
         self.observation_space, self.action_space = _spaces(self.batch)
         self._camera: TrackingCamera | None = None
@@ -130,11 +130,14 @@ class OrganismVectorEnv(VectorEnv):
     ) -> None:
         self.render_mode, self.num_envs = _mode(render_mode), whole("num_envs", num_envs, 1)
         self.batch = TaskBatch(task, organism, num_envs, **options)
+        self.metadata = {**self.metadata, "render_fps": 1 / self.batch.period}
         self.single_observation_space, self.single_action_space = _spaces(self.batch)
         batched = gymnasium.vector.utils.batch_space
         self.observation_space = batched(self.single_observation_space, num_envs)
         self.action_space = batched(self.single_action_space, num_envs)
         self._most = max_episode_steps
+        if max_episode_steps is not None:
+            whole("max_episode_steps", max_episode_steps, 1)
         self._count = np.zeros(num_envs, dtype=int)
         self._ended = np.zeros(num_envs, dtype=bool)
         self._rngs: list[np.random.Generator] = []
@@ -150,8 +153,8 @@ class OrganismVectorEnv(VectorEnv):
         if isinstance(seed, int | np.integer):
             seed = [int(seed) + k for k in range(self.num_envs)]
         seeds = [None] * self.num_envs if seed is None else seed
-        if len(seeds) != self.num_envs:
-            raise StateError(f"{self.num_envs} bodies take as many seeds, got {len(seeds)}")
+        if not isinstance(seeds, list | tuple) or len(seeds) != self.num_envs:
+            raise StateError(f"{self.num_envs} bodies take a whole number or as many, got {seed!r}")
         old = self._rngs or [None] * self.num_envs
         self._rngs = [
             rng if each is None and rng is not None else seeding.np_random(each)[0]
@@ -213,5 +216,6 @@ def _actions(given: Any, space: spaces.Space) -> np.ndarray:
     except (TypeError, ValueError):
         action = np.array(np.nan)
     if action.shape != space.shape or not np.isfinite(action).all():
-        raise StateError(f"an action is {space.shape} finite numbers, got {given!r:.60}")
+        text = " ".join(repr(given).split())
+        raise StateError(f"an action is {space.shape} finite numbers, got {text:.60}")
     return action

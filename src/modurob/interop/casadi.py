@@ -22,8 +22,14 @@ from modurob.compiler.statements import place_of
 from modurob.compiler.trace import CONST, INPUT
 from modurob.dynamics import cpu_model
 from modurob.equations.quantities import QUANTITIES
-from modurob.errors import ModurobError, StateError, choices
-from modurob.interop.differentiable import FUNCTIONS, DifferentiableFunction, checked, framework
+from modurob.errors import StateError, choices
+from modurob.interop.differentiable import (
+    FUNCTIONS,
+    ONCE,
+    DifferentiableFunction,
+    checked,
+    framework,
+)
 from modurob.model import Model
 
 OPERATIONS = {
@@ -64,15 +70,14 @@ def function(model: Model, name: str, states: int = 1, **options: Any) -> Any:
     ]
 
     def value(*arrays: np.ndarray) -> list[np.ndarray]:
-        found = zip(bound.value(*arrays), shapes, strict=True)
+        found = zip(bound.value_or_nan(*arrays), shapes, strict=True)
         return [_columns(array.reshape(states, *shape)) for array, shape in found]
 
     def jacobians(*arrays: np.ndarray) -> list[np.ndarray]:
-        found = []
-        for row, (rows, columns) in zip(bound.jacobians(*arrays), shapes, strict=True):
-            for block in row:  # entries of an output count down its columns
-                by_entry = block.reshape(states, rows, columns, -1).swapaxes(1, 2)
-                found.append(_columns(by_entry.reshape(states, rows * columns, -1)))
+        found, kinds = [], [shape for shape in shapes for _ in inputs]
+        for block, (rows, columns) in zip(bound.jacobians_or_nan(*arrays), kinds, strict=True):
+            by_entry = block.reshape(states, rows, columns, -1).swapaxes(1, 2)
+            found.append(_columns(by_entry.reshape(states, rows * columns, -1)))  # down columns
         return found
 
     class Compiled(casadi.Callback):
@@ -113,14 +118,21 @@ def function(model: Model, name: str, states: int = 1, **options: Any) -> Any:
                 np.frombuffer(memory).reshape(states, size)
                 for memory, size in zip(given, bound.sizes, strict=False)
             ]
-            try:
-                found = self.compute(*arrays)
-            except ModurobError:  # such as numbers that are not finite
-                found = [np.full(1, np.nan)] * len(results)
-            for memory, array in zip(results, found, strict=True):
+            for memory, array in zip(results, self.compute(*arrays), strict=True):
                 if memory is not None:
                     np.frombuffer(memory)[:] = array
             return 0
+
+    class Jacobian(Compiled):
+        """Compiled Jacobians, which have no derivatives themselves."""
+
+        def has_jacobian(self) -> bool:
+            return True
+
+        def get_jacobian(self, label: str, given: Any, results: Any, options: Any) -> Any:
+            raise StateError(
+                f"{name} {ONCE}; IPOPT needs none with hessian_approximation='limited-memory'"
+            )
 
     class Differentiable(Compiled):
         """Compiled code whose Jacobian is compiled, too."""
@@ -130,7 +142,7 @@ def function(model: Model, name: str, states: int = 1, **options: Any) -> Any:
 
         def get_jacobian(self, label: str, given: Any, results: Any, options: Any) -> Any:
             flat = [block for row in blocks for block in row]
-            return Compiled(label, jacobians, inputs + outputs, flat, (given, results), options)
+            return Jacobian(label, jacobians, inputs + outputs, flat, (given, results), options)
 
         def has_jac_sparsity(self, output: int, given: int) -> bool:
             return True

@@ -14,6 +14,7 @@ import importlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from modurob.checks import positive
 from modurob.compiler.routine import thread_count
 from modurob.compiler.tiers import FusedTier
 from modurob.dynamics import cpu_model
-from modurob.errors import StateError, UnknownNameError, choices
+from modurob.errors import ModurobError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.spatial import so3
 
@@ -194,6 +195,7 @@ class DifferentiableFunction:
         ]
         self._value = partial(self.entry.value, self.model, **self.options)
         self._jacobians = partial(self.entry.jacobians, self.model, **self.options)
+        self._regular = False  # whether forward dynamics is known not to be singular
 
     def value(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Outputs for rows (..., n); float64 arrays are read where they are."""
@@ -211,6 +213,22 @@ class DifferentiableFunction:
             blocks[0] = self._by_entries(arrays[0], blocks[0])
             found.append(blocks)
         return found
+
+    def value_or_nan(self, *arrays: np.ndarray) -> Sequence[np.ndarray]:
+        """As `value`, with NaN for states that are refused, such as infinite ones.
+
+        A body whose forward dynamics is singular is an error.
+        """
+        return self._or_nan(self.value, self.shapes, arrays)
+
+    def jacobians_or_nan(self, *arrays: np.ndarray) -> Sequence[np.ndarray]:
+        """As `jacobians`, in one list, with NaN for states that are refused."""
+
+        def flat(*rows: np.ndarray) -> list[np.ndarray]:
+            return [block for row in self.jacobians(*rows) for block in row]
+
+        blocks = [(math.prod(shape), size) for shape in self.shapes for size in self.sizes]
+        return self._or_nan(flat, blocks, arrays)
 
     def pullback(
         self, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray]
@@ -251,6 +269,40 @@ class DifferentiableFunction:
             found[:, 3:7] = (slope - u * np.sum(u * slope, axis=-1, keepdims=True)) / norm
         parts = np.split(found, np.cumsum(self.sizes)[:-1], axis=-1)
         return [part.reshape(*batch, part.shape[-1]) for part in parts]
+
+    def _or_nan(
+        self,
+        compute: Callable[..., Sequence[np.ndarray]],
+        shapes: Sequence[Shape],
+        arrays: Sequence[np.ndarray],
+    ) -> Sequence[np.ndarray]:
+        """Results for rows (..., n), of one shape for each state; NaN for states it refuses."""
+        with suppress(ModurobError):
+            return compute(*arrays)
+        batch = arrays[0].shape[:-1]
+        rows = [x.reshape(math.prod(batch), x.shape[-1]) for x in arrays]
+        results = [np.full((len(rows[0]), *shape), np.nan) for shape in shapes]
+        finite = np.all([np.isfinite(x).all(axis=1) for x in rows], axis=0)
+        groups = [np.flatnonzero(finite)]
+        while groups:  # halves, until each group is computed or one state
+            group = groups.pop()
+            try:
+                found = compute(*(x[group] for x in rows))
+            except ModurobError:
+                self._demand_inertia()
+                groups += np.array_split(group, 2) if len(group) > 1 else []
+                continue
+            for result, value in zip(results, found, strict=True):
+                result[group] = value
+        return [x.reshape(*batch, *x.shape[1:]) for x in results]
+
+    def _demand_inertia(self) -> None:
+        """Refuse a body whose forward dynamics is singular in all configurations."""
+        if "tau" in self.entry.inputs and not self._regular:
+            rest = np.zeros(self.model.nv)
+            q = self.model.random_configuration(np.random.default_rng(0))
+            self.model.forward_dynamics(q, rest, rest)
+            self._regular = True
 
     def _unit(self, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The arrays, with a free base's quaternion at norm 1."""

@@ -5,7 +5,7 @@
 
 Functions run on the CPU, within the program that JAX has compiled: they read and write its buffers
 where these are, through XLA's foreign function interface. float32 arrays are converted, because
-code for the CPU has double precision. Numbers that are not finite give NaN. From a program on a GPU
+code for the CPU has double precision. A state that is not finite gives NaN. From a program on a GPU
 they are called back, with copies to main memory and back.
 """
 
@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from modurob.errors import ModurobError, StateError
+from modurob.errors import StateError
 from modurob.interop.differentiable import ONCE, DifferentiableFunction, demand_rows, framework
 from modurob.model import Model
 
@@ -92,13 +91,10 @@ def _arrays(buffers: Any) -> list[np.ndarray]:
 
 
 def _fill(results: Sequence[np.ndarray], compute: Compute, arrays: Sequence[Any]) -> None:
-    """Compute results into their memory; they are NaN after an error."""
-    for result in results:
-        result.fill(np.nan)
-    with suppress(ModurobError):  # such as numbers that are not finite
-        found = compute(*(np.asarray(x, dtype=float) for x in arrays))
-        for result, value in zip(results, found, strict=True):
-            result[...] = value
+    """Compute results into their memory."""
+    found = compute(*(np.asarray(x, dtype=float) for x in arrays))
+    for result, value in zip(results, found, strict=True):
+        result[...] = value
 
 
 def _error(api: int, message: str) -> int:
@@ -173,11 +169,8 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
         return call
 
-    def flat_jacobians(*arrays: np.ndarray) -> list[np.ndarray]:
-        return [block for row in bound.jacobians(*arrays) for block in row]
-
-    evaluate = jax.custom_jvp(called(bound.value, bound.shapes))
-    jacobians = jax.custom_jvp(called(flat_jacobians, blocks))
+    evaluate = jax.custom_jvp(called(bound.value_or_nan, bound.shapes))
+    jacobians = jax.custom_jvp(called(bound.jacobians_or_nan, blocks))
 
     @jacobians.defjvp
     def _(primals: Any, tangents: Any) -> Any:

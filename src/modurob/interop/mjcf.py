@@ -180,12 +180,19 @@ def _servo_gains(
     model: Model, kp: ArrayLike | None, kd: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n,) given gains, or those of `SERVO_RATE` and critical damping."""
-    free = 6 if model.free_base else 0
-    inertia = 1 / np.diag(np.linalg.inv(model.mass_matrix(model.neutral())))[free:]
-    names = list(model.joint_names)
+    free, names = 6 if model.free_base else 0, list(model.joint_names)
+    inertia = np.zeros(len(names))
+    if kp is None or kd is None:
+        try:
+            inertia = 1 / np.diag(np.linalg.inv(model.mass_matrix(model.neutral())))[free:]
+        except np.linalg.LinAlgError:
+            raise StateError(
+                "the mass matrix is singular, so that servos have no default gains: give kp and "
+                "kd, or hinges='physical'"
+            ) from None
     return (
-        SERVO_RATE**2 * inertia if kp is None else per_joint("kp", kp, names),
-        2 * SERVO_RATE * inertia if kd is None else per_joint("kd", kd, names),
+        SERVO_RATE**2 * inertia if kp is None else per_joint("kp", kp, names, least=0.0),
+        2 * SERVO_RATE * inertia if kd is None else per_joint("kd", kd, names, least=0.0),
     )
 
 

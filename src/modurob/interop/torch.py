@@ -149,6 +149,13 @@ def _autograd() -> Any:
             return (None, *gradient(*given))
 
         @staticmethod
+        def jvp(context: Any, *changes: Any) -> Any:
+            raise StateError(
+                f"{context.bound.name} is differentiated in reverse, once: take torch.func.jacrev "
+                "or backward(); modurob.interop.jax has forward derivatives"
+            )
+
+        @staticmethod
         def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
             return _mapped(ModelFunction, info, in_dims, *given)
 
