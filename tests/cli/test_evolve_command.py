@@ -24,6 +24,12 @@ def folder(tmp_path_factory):
     return path, result
 
 
+def test_the_folder_has_the_name_of_task_and_seed_by_default():
+    result = call("evolve", "--task", "climb", "--seed", 7, "--resume")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: climb-7: holds no evolution.json")
+
+
 def test_it_reports_generations_and_winners(folder):
     path, result = folder
     first, second = result.stderr.splitlines()

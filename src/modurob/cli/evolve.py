@@ -53,9 +53,9 @@ CHECKPOINT = "evolution.json"
 @click.option("--modules", type=int, nargs=2, metavar="LEAST MOST",
               default=DEFAULT_SPACE.modules, show_default=True, help="Modules of a body."
               )  # fmt: skip
-@click.option("-o", "--output", "path", metavar="FOLDER", required=True,
-              help="Folder for the checkpoint, the chart and the gallery; created if missing."
-              )  # fmt: skip
+@click.option("-o", "--output", "path", metavar="FOLDER",
+              help="Folder for the checkpoint, the chart and the gallery; created if missing.  "
+              "[default: TASK-SEED, such as walk-0]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the search in the folder.")
 @click.option("--target", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True,
               help="Device of the rollouts.")  # fmt: skip
@@ -66,7 +66,7 @@ CHECKPOINT = "evolution.json"
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     task: str, population: int, generations: int, seed: int, duration: float | None, strategy: str,
-    kinds: tuple[str, ...], modules: tuple[int, int], path: str, resume: bool, target: str,
+    kinds: tuple[str, ...], modules: tuple[int, int], path: str | None, resume: bool, target: str,
     jobs: int | None, cluster: str | None, winners: int, films: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Search for bodies and gaits that do a task well.
@@ -82,7 +82,7 @@ def command(
         kinds=kinds or DEFAULT_SPACE.kinds,
         modules=modules, frequency=DEFAULT_SPACE.frequency,
     )  # fmt: skip
-    with _folder(path, resume) as folder:
+    with _folder(f"{task}-{seed}" if path is None else path, resume) as folder:
         with (
             chosen_executor(jobs, cluster, target) as executor,
             output.bar(task, not as_json) as show,
