@@ -194,6 +194,7 @@ def test_the_tree_docks_renames_and_finds_modules_by_keys(tab):
     tab.find("row-m1").click()  # an arm is on no grid: the tree is in the place of the plan
     tab.find("row-m1:out").wait_for()
     assert "dock Arm a, bends here" in tab.text("row-m1:out")
+    tab.page.get_by_text("m1 · Arm a, bends").wait_for()  # as in the palette
     press("ArrowDown")
     press("Enter")
     tab.modules(3)
