@@ -35,7 +35,8 @@ CLICK = """async ([x, y]) => {
   const p = new DOMPoint(x, -y).matrixTransform(svg.getScreenCTM());
   const count = S.bodies.cast.modules.length, begin = performance.now();
   for (const type of ['pointermove', 'pointerdown', 'pointerup'])
-    svg.dispatchEvent(new PointerEvent(type, { clientX: p.x, clientY: p.y, bubbles: true }));
+    svg.dispatchEvent(new PointerEvent(type,
+      { clientX: p.x, clientY: p.y, bubbles: true, isPrimary: true }));
   while (S.bodies.cast.modules.length === count || S.rendered < S.shown)
     await new Promise((done) => requestAnimationFrame(done));
   return S.rendered - begin;
@@ -46,8 +47,8 @@ DRAG = """async ([name, seconds]) => {
   const S = window.modurob.stage, { canvas, hands, camera } = S, r = canvas.getBoundingClientRect();
   const p = S.bodies.center(name, camera.position.clone()).project(camera);
   const x = r.x + ((p.x + 1) * r.width) / 2, y = r.y + ((1 - p.y) * r.height) / 2;
-  const send = (type, dx, dy) => canvas.dispatchEvent(new PointerEvent(type,
-    { clientX: x + dx, clientY: y + dy, bubbles: true, button: 0, buttons: 1, pointerId: 1 }));
+  const send = (type, dx, dy) => canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1,
+    clientX: x + dx, clientY: y + dy, bubbles: true, button: 0, buttons: 1, isPrimary: true }));
   canvas.setPointerCapture = () => {};
   const shown = [], answered = hands.answered.bind(hands);
   hands.answered = () => { shown.push(performance.now()); answered(); };

@@ -82,6 +82,13 @@ def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab
     tab.wait(f"{CALM} && window.modurob.stage.state.values.every((x) => x === 0)")
     tab.page.mouse.up()
     tab.wait("!window.modurob.stage.other.cast")
+    dragged(tab, start, [start[0] + 20, start[1]])
+    tab.wait("window.modurob.stage.hands.drag.on")
+    tab.page.evaluate("window.modurob.stage.hands.again()")  # another tab has changed the body
+    tab.wait("!window.modurob.stage.hands.drag && !window.modurob.stage.other.cast")
+    tab.page.mouse.up()
+    tab.page.get_by_text("All to zero").locator("visible=true").click()
+    tab.wait(f"{CALM} && window.modurob.stage.state.values.every((x) => x === 0)")
 
     tab.page.mouse.click(*pixels(tab, "m5"))  # its joint is across the arm
     tab.wait("window.modurob.stage.hands.rings.children.length === 1")
@@ -187,6 +194,7 @@ def test_the_tree_docks_renames_and_finds_modules_by_keys(tab):
     tab.find("row-m1").click()  # an arm is on no grid: the tree is in the place of the plan
     tab.find("row-m1:out").wait_for()
     assert "dock Arm a, bends here" in tab.text("row-m1:out")
+    tab.page.get_by_text("m1 · Arm a, bends").wait_for()  # as in the palette
     press("ArrowDown")
     press("Enter")
     tab.modules(3)

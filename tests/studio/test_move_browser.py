@@ -101,10 +101,15 @@ def test_computed_torque_and_ekf_run_play_back_are_plotted_zoomed_and_compared(t
     tab.find("scrub").fill("600")
     tab.wait("window.modurob.stage.other.cast?.modules.length === 6")
 
-    # a run whose files arrive late does not hide the body that is built
-    tab.click("mode-build")
+    # a run is seen where its player is, and hides no other body if its files arrive late
     active = "window.modurob.stage.playback.active"
-    tab.wait(f"!{active}")
+    for mode in ("live", "build"):
+        tab.click("mode-see")
+        tab.wait(active)
+        tab.click("play")
+        tab.wait("window.modurob.clock.playing")
+        tab.click(f"mode-{mode}")
+        tab.wait(f"!{active} && !window.modurob.clock.playing")
     tab.page.evaluate(
         'import("modurob-web/bus.js").then(({ say }) => say("run", window.modurob.run))'
     )

@@ -14,6 +14,18 @@ PARTS = ("joints", "dh", "equations", "lagrange")
 # Of a dialog or a part that opens: its size at the end.
 OPENED = """document.getAnimations()
 .forEach((a) => a.effect.getTiming().iterations < 9 && a.finish())"""
+# Of a plot with no room for its legend: pixels from where that is cut off down to its letters.
+LEGEND = """() => { const chart = window.modurob.plots.charts.get('q');
+chart.resize({ width: 200 });
+const texts = chart.getZr().storage.getDisplayList(true).filter((part) => part.type === 'tspan');
+return texts.flatMap((part) => {
+  let owner = part;
+  while (owner && !owner.getClipPath?.()) owner = owner.parent ?? owner.__hostTarget;
+  if (!owner) return [];
+  const edge = owner.getClipPath().getBoundingRect().y + owner.getComputedTransform()[5];
+  const text = part.getBoundingRect(), size = parseFloat(/[\\d.]+px/.exec(part.style.font)[0]);
+  return [text.y + text.height / 2 + part.transform[5] - size / 2 - edge];
+}); }"""
 WAY = "document.querySelector('.way').innerText.includes('moved by')"
 
 
@@ -76,6 +88,9 @@ def test_nothing_is_cut_off_or_covered_while_a_run_is_played_and_settings_are_op
     tab.wait("window.modurob.run?.other")
     tab.find("comparison").wait_for()
     assert tab.faults() == []
+    letters = tab.page.evaluate(LEGEND)
+    assert letters
+    assert min(letters) >= 0
 
 
 def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so_like_the_theme(tab):

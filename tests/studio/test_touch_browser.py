@@ -27,8 +27,11 @@ return seen[0].toArray(); }"""
 EYE = """() => { const { camera, eye } = window.modurob.stage;
 return [camera.position.toArray(), eye.controls.target.toArray()]; }"""
 
-LONG_PRESS = """([clientX, clientY]) => window.modurob.stage.canvas.dispatchEvent(
+# Touches by the protocol of the browser make none.
+LONG_PRESS = """([clientX, clientY]) => document.elementFromPoint(clientX, clientY).dispatchEvent(
 new PointerEvent("contextmenu", { clientX, clientY, pointerType: "touch", bubbles: true }))"""
+# The ghost of the start is there, and the server has answered.
+DRAGGED = "window.modurob.stage.other.cast && window.modurob.stage.hands.asked === 0"
 FLOOR = """() => { const r = window.modurob.stage.canvas.getBoundingClientRect();
 return [r.x + 30, r.bottom - 40]; }"""
 
@@ -44,10 +47,14 @@ class Fingers:
         points = [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(places, number)]
         self.wire.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    def drag(self, *ways):
-        """One way from a start to an end for each finger; one after the other comes down."""
+    def drag(self, *ways, down=False):
+        """One way from a start to an end for each finger; they come down one after the other.
+
+        Args:
+            down: True if they are down.
+        """
         begin, end = (np.array([way[k] for way in ways], float) for k in (0, 1))
-        for count in range(1, len(ways) + 1):
+        for count in range(1, len(ways) + 1 if not down else 0):
             self.send("touchStart", *begin[:count].tolist())
         for share in np.linspace(0.0, 1.0, STEPS + 1)[1:]:
             self.send("touchMove", *(begin + share * (end - begin)).tolist())
@@ -104,12 +111,31 @@ def test_a_tap_on_a_port_docks_a_module_though_the_finger_trembles(touch_tab, fi
     tab.until(lambda: len(tab.project().organism) == 4)
 
 
+def test_a_long_press_on_the_plan_removes_a_module_and_neither_it_nor_two_fingers_dock(
+    touch_tab, fingers
+):
+    tab = touch_tab
+    tab.show("snake", examples.snake(3), hinges="physical")
+    tab.page.locator(".plan").scroll_into_view_if_needed()
+    end, beside = tab.at(0, 2), tab.at(1, 0)
+    fingers.send("touchStart", end)
+    tab.page.evaluate(LONG_PRESS, end)
+    tab.modules(2)
+    fingers.lift()
+    fingers.drag((beside, beside), (end, end))
+    fingers.lift()
+    tab.page.touchscreen.tap(*beside)
+    tab.modules(3)  # by the tap
+    tab.saved()
+    tab.modules(3)
+
+
 def test_a_long_press_removes_a_module_and_docks_none(touch_tab, fingers):
     tab = touch_tab
     tab.show("arm", examples.arm("babacab"))
     place = pixels(tab, MODULE, "m6")
     fingers.send("touchStart", place)
-    tab.page.evaluate(LONG_PRESS, place)  # touches by the protocol of the browser make none
+    tab.page.evaluate(LONG_PRESS, place)
     tab.modules(6)
     fingers.lift()
     tab.until(lambda: len(tab.project().organism) == 6)
@@ -132,8 +158,15 @@ def test_a_finger_drags_a_body_and_a_second_one_does_not_disturb_it(touch_tab, f
     before = arm(tab)
     start = eye(tab)
     x, y = pixels(tab, MODULE, "m6")
+    fingers.send("touchStart", [x, y])
+    tab.page.evaluate(LONG_PRESS, [x, y])  # it was held before it moves
+    fingers.drag(([x, y], [x + 40, y + 30]), down=True)
+    tab.wait(f"{DRAGGED} && window.modurob.stage.state.values[1] !== 0")
+    fingers.send("touchCancel")  # the system takes the finger away: as it was
+    tab.wait(f"!({DRAGGED}) && window.modurob.stage.state.values.every((x) => x === 0)")
+
     fingers.drag(([x, y], [x + 40, y + 30]))
-    tab.wait("window.modurob.stage.other.cast && window.modurob.stage.hands.asked === 0")
+    tab.wait(DRAGGED)
     fingers.send("touchStart", [x + 40, y + 30], [x - 60, y])
     fingers.send("touchMove", [x + 40, y + 30], [x - 60, y + 60])
     fingers.lift([x - 60, y + 60], number=1)
@@ -172,6 +205,6 @@ def test_two_fingers_zoom_and_move_the_view_and_drag_no_body(touch_tab, fingers)
 
     x, y = pixels(tab, MODULE, "m6")  # one finger again
     fingers.drag(([x, y], [x + 40, y + 30]))
-    tab.wait("window.modurob.stage.other.cast && window.modurob.stage.hands.asked === 0")
+    tab.wait(DRAGGED)
     fingers.lift()
     bent(tab, before)

@@ -147,9 +147,9 @@ class Page:
             self.tour.refresh()
             if before == "live" != mode:
                 self.view.body()  # the project's own again
-            self.panels[mode].open()
-            if mode in ("build", "understand"):
+            if mode not in ("move", "see"):  # no player is there
                 self.stage.run_method("stop_run")
+            self.panels[mode].open()
 
     # -- following the session -------------------------------------------------------------------
 

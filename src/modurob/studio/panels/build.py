@@ -128,7 +128,10 @@ class BuildPanel(ModePanel):
                 )
                 select.props("dense outlined options-dense").style("width: 110px")
             _dock_picture(kind, page.child_port)
-            note("R turns the new piece, else the chosen module; right-click removes")
+            note(
+                "R turns the new piece, else the chosen module; "
+                "a right-click or a long press removes"
+            )
 
     def _set_port(self, event: Any) -> None:
         self.page.child_port = None if event.value == AUTO else event.value
@@ -210,7 +213,7 @@ class BuildPanel(ModePanel):
             return
         kind, held = organism.kind(name), organism.docking(name)
         with ui.element("div").classes("rowbar"):
-            title(f"{name} · {kind.title or kind.name}")
+            title(f"{name} · {view_data.label(kind)}")
         chosen = len(self.page.chosen_modules)
         words = f"{chosen} modules chosen; the last: " if chosen > 1 else ""
         words += f"{kind.mass:g} kg, {kind.size:g} m"

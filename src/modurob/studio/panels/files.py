@@ -216,6 +216,10 @@ KEYS = (
         "in the 3D view: choose several, turn the camera over a body, end a drag",
     ),
     ("Space, ←, →", "in the player: play or pause, step"),
+    (
+        "Fingers",
+        "tap: click; hold: remove; drag: move a body, or turn the view; two: zoom and move it",
+    ),
 )
 
 

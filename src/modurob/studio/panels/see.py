@@ -88,6 +88,8 @@ class SeePanel(ModePanel):
         runs = self.session.runs
         if self.page.run_shown is None and runs:
             self.page.show_run(runs[-1].number, play=False)
+        else:
+            self.page.player.run_method("wake")
         self.plots.run_method("draw")
 
     def refresh(self, topic: str) -> None:

@@ -92,10 +92,11 @@ export class Manipulator {
   release(event) {
     const { drag, S } = this;
     if (drag?.kind === "kind" || (drag && event.pointerId !== drag.pointer)) return true;
+    if (drag?.on && event.type === "pointercancel") { this.cancel(); return true; }
     this.drag = null;
     if (!drag?.on) return false;
     this.finish();
-    if (drag.kind === "module" && drag.port && event.type === "pointerup") {
+    if (drag.kind === "module" && drag.port) {
       const { module, port, child_port, turn } = drag.port;
       this.emit("move", { name: drag.module, module, port, child_port, turn });
     }
@@ -152,7 +153,7 @@ export class Manipulator {
     this.changed();
   }
 
-  // Escape: as it was before the drag.
+  // Escape, or the browser takes the pointer away: as it was before the drag.
   cancel() {
     const { drag } = this;
     this.drag = null;
@@ -342,10 +343,11 @@ export class Manipulator {
     S.ghost.place();
   }
 
-  // Another body, or other ways to dock: what is carried is where it was.
+  // Another body, or other ways to dock: a kind that is carried is where it was, other drags end.
   again() {
     const { drag } = this;
-    if (drag?.kind === "kind" && drag.last) this.over(drag.last, this.S.aimed(drag.last));
+    if (drag && drag.kind !== "kind") { this.drag = this.waiting = null; this.finish(); }
+    else if (drag?.last) this.over(drag.last, this.S.aimed(drag.last));
     return Boolean(drag);
   }
 

@@ -432,9 +432,9 @@ export default {
       // before the camera's own: what is dragged on a body moves the body
       this.$el.addEventListener("pointerdown", (e) => {
         if (first?.again === e) return; // for the camera alone
-        if (!e.isPrimary) { // two fingers turn, zoom and move the camera, unless the first one drags something
+        if (S.hands.drag?.on) { down = null; e.stopPropagation(); return; } // another finger, or a mouse beside it
+        if (!e.isPrimary) { // two fingers turn, zoom and move the camera
           down = null;
-          if (S.hands.drag?.on) { e.stopPropagation(); return; }
           if (S.hands.drag) give_back();
           return;
         }
@@ -460,11 +460,11 @@ export default {
       canvas.addEventListener("pointerleave", () => { S.ghost.clear(); highlight(null, null); S.dirty = true; });
       canvas.addEventListener("contextmenu", (e) => {
         e.preventDefault();
-        if (!still(e)) return;
-        down = S.hands.drag = null; // the end of a long press is no click
+        const { module } = still(e) && this.building ? this.under(e) : {};
+        if (!module) return; // a long press that removes nothing is the begin of a drag, or a slow tap
+        down = S.hands.drag = null; // its end is no click
         S.eye.controls.enabled = true;
-        const found = this.under(e);
-        if (this.building && found.module) this.$emit("remove", { module: found.module });
+        this.$emit("remove", { module });
       });
       canvas.addEventListener("pointerup", (e) => {
         if (e.button !== 0 || !still(e)) return;

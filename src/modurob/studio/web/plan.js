@@ -1,8 +1,8 @@
 // The organism from above, on a grid: click to dock, drag to move, right-click to remove.
 import { highlight, on, read } from "modurob-web/bus.js";
+import { slack } from "modurob-web/manipulator.js";
 
 const EDGE = 0.3; // of a cell: this near to a side means that side
-const DRAG = 6; // pixels
 const STEPS = [[1, 0], [0, 1], [-1, 0], [0, -1]]; // where headings 0, 1, 2, 3 point
 const MARGIN = 1.6; // cells around the modules
 
@@ -11,7 +11,7 @@ export default {
     <div class="plan" tabindex="0" role="application" :aria-label="label" aria-describedby="plan-help"
          @keydown="key" @focus="focused = true" @blur="focused = false">
       <svg ref="svg" :viewBox="box" @pointermove="move" @pointerdown="press" @pointerup="release"
-           @pointerleave="leave" @contextmenu.prevent="erase" @wheel.prevent="wheel">
+           @pointercancel="cancel" @pointerleave="leave" @contextmenu.prevent="erase" @wheel.prevent="wheel">
         <defs>
           <pattern id="plan-grid" width="1" height="1" patternUnits="userSpaceOnUse" x="-0.5" y="-0.5">
             <path d="M 1 0 H 0 V 1" class="plan-grid" />
@@ -151,12 +151,14 @@ export default {
 
     // -- the pointer -------------------------------------------------------------------------------
     move(event) {
+      if (!event.isPrimary) return;
       const p = (this.over = this.point(event)), x = Math.round(p.x), y = Math.round(p.y);
-      if (this.pressed && !this.drag && this.pressed.cell && Math.hypot(event.clientX - this.pressed.x, event.clientY - this.pressed.y) > DRAG && !this.pressed.cell.base) {
+      const far = this.pressed && Math.hypot(event.clientX - this.pressed.x, event.clientY - this.pressed.y) > slack(event);
+      if (far && !this.drag && this.pressed.cell && !this.pressed.cell.base) {
         this.drag = { name: this.pressed.cell.name, names: this.beyond(this.pressed.cell.name) };
         this.$refs.svg.setPointerCapture(event.pointerId);
       }
-      if (this.pressed && !this.pressed.cell && event.buttons && Math.hypot(event.clientX - this.pressed.x, event.clientY - this.pressed.y) > DRAG) {
+      if (far && !this.pressed.cell && event.buttons) {
         this.panned = true;
         const b = this.$refs.svg.viewBox.baseVal, scale = b.width / this.$refs.svg.clientWidth;
         this.center = [this.pressed.center[0] - scale * (event.clientX - this.pressed.x), this.pressed.center[1] + scale * (event.clientY - this.pressed.y)];
@@ -171,12 +173,14 @@ export default {
       return names;
     },
     press(event) {
-      if (event.button !== 0) return;
+      if (!event.isPrimary && !this.drag) this.pressed = null; // two fingers: no click
+      if (event.button !== 0 || !event.isPrimary) return;
       const p = this.point(event);
       this.panned = false;
       this.pressed = { x: event.clientX, y: event.clientY, cell: this.cell_at(Math.round(p.x), Math.round(p.y)) ?? null, center: [...this.center] };
     },
     release(event) {
+      if (!event.isPrimary) return;
       const { drag, pressed } = this, p = this.point(event);
       this.pressed = null;
       if (event.button !== 0 || !pressed || this.panned) return;
@@ -215,9 +219,12 @@ export default {
       return `'${near[0].name}' has no free dock on this side.`;
     },
     leave() { if (!this.drag) { this.ghost = null; this.turned = false; highlight(null, null); } },
+    cancel() { this.pressed = this.drag = this.ghost = null; },
     erase(event) {
       const p = this.point(event), cell = this.cell_at(Math.round(p.x), Math.round(p.y));
-      if (cell) this.$emit("remove", { module: cell.name });
+      if (!cell || this.drag) return;
+      this.pressed = null; // the end of a long press is no click
+      this.$emit("remove", { module: cell.name });
     },
 
     // -- the keyboard ------------------------------------------------------------------------------

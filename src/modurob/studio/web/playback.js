@@ -1,7 +1,7 @@
 // Runs in the 3D view: bodies at a time, traces of modules, the center of mass, forces of the ground.
 import { THREE } from "nicegui-scene";
 import { color } from "modurob-web/bus.js";
-import { clock } from "modurob-web/clock.js";
+import { clock, play } from "modurob-web/clock.js";
 import { Contacts, height } from "modurob-web/contact.js";
 
 // The last index with t[index] <= time.
@@ -63,6 +63,7 @@ export class Playback {
   }
 
   stop() {
+    play(false);
     this.active = false;
     this.run = this.second = null;
     this.other.clear();

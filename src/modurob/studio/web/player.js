@@ -104,7 +104,7 @@ export default {
       this.tint = this.picked === "" || this.tints.some((t) => t.key === this.picked) ? this.picked : usual;
       say("run", run);
       this.setTint();
-      if (start) play(true);
+      if (start && window.modurob.stage.playback.active) play(true);
     },
     unload() { play(false); this.run = null; this.tints = []; window.modurob.run = null; say("run", null); this.$refs.time.textContent = "–"; },
     show(t) {

@@ -77,9 +77,10 @@ export default {
       const second = this.data.other?.panels.find((p) => p.key === panel.key);
       if (second) series.push(...second.lines.flatMap((l, k) => this.series(l, k, tint(l.name), "second")));
       return {
-        animation: false, textStyle: { fontFamily: "inherit", color: ink },
+        animation: false, textStyle: { fontFamily: getComputedStyle(this.$el).fontFamily, color: ink },
         grid: { left: LEFT, right: RIGHT, top: few ? 24 : 8, bottom: 24 },
-        legend: few ? { type: "scroll", top: -2, left: 50, itemWidth: 14, itemHeight: 8, textStyle: { color: ink, fontSize: 11 }, data: names, pageIconColor: ink, pageTextStyle: { color: ink } } : undefined,
+        // marks as high as the text: ECharts cuts off what is higher than they are
+        legend: few ? { type: "scroll", top: -2, left: 50, icon: "roundRect", itemWidth: 4, itemHeight: 14, textStyle: { color: ink, fontSize: 11 }, data: names, pageIconColor: ink, pageTextStyle: { color: ink } } : undefined,
         tooltip: { trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: color("panel"), borderColor: line, textStyle: { color: color("ink"), fontSize: 12 }, formatter: (items) => this.tip(items), axisPointer: { lineStyle: { color: ink } } },
         xAxis: { type: "value", min: clock.begin, max: clock.end, axisLine: { lineStyle: { color: line } }, axisLabel: { color: ink, fontSize: 11, formatter: (v) => `${+v.toFixed(3)} s`, hideOverlap: true }, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, axisLabel: { color: ink, fontSize: 11, formatter: (v) => `${+v.toPrecision(4)}` }, splitLine: { lineStyle: { color: line } }, splitNumber: 4 },
