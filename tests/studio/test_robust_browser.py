@@ -1,6 +1,7 @@
 """What goes wrong in real life, in the browser: lost connections, typing errors, keys, haste."""
 
 from modurob import examples
+from modurob.studio import formulas
 
 SIZES = [(600, 800), (800, 600), (1024, 700), (1366, 768), (1920, 1080)]
 LINE = 20  # [px]: a line of text is higher than this
@@ -88,7 +89,7 @@ def test_a_base_that_does_not_fit_is_told_where_it_matters_and_nothing_breaks(ta
 
 
 def test_another_formula_may_be_asked_for_while_one_is_computed(tab):
-    tab.show("nine", examples.nine(), hinges="physical")
+    tab.show("crab", examples.crab(), hinges="physical")
     tab.click("mode-understand")
     tab.click("part-equations")
     tab.find("formula-N").wait_for()
@@ -104,6 +105,15 @@ def test_another_formula_may_be_asked_for_while_one_is_computed(tab):
         *("true", "false", "false")
     ]
     assert tab.page.locator(".q-notification").count() == 0
+
+    # of a long one only the first terms are seen, until the others are unfolded
+    terms = tab.page.locator("[data-testid=formula] math:visible")
+    terms.first.wait_for()
+    assert terms.count() == formulas.UNFOLDED
+    more = tab.page.locator("[data-testid=formula] summary").inner_text()
+    tab.page.get_by_text(more, exact=True).click()
+    assert more == f"{terms.count() - formulas.UNFOLDED} more terms"
+    assert terms.count() > formulas.UNFOLDED
 
     # formula and entries are seen in windows of any size
     usual = tab.page.viewport_size
