@@ -174,6 +174,7 @@ def lagrange(camera: Camera) -> None:
     camera.page.wait_for_timeout(300)
     camera.click("mode-understand")
     camera.click("part-lagrange")
+    camera.page.locator("[data-testid=part-lagrange][aria-selected=true]").wait_for()
 
 
 def move(camera: Camera) -> None:

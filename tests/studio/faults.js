@@ -54,7 +54,8 @@
       out ||= !scrolls && (own[axis][0] < -1 || own[axis][1] > end + 1);
       if (out) found.add(`cut off along ${axis}: ${name(e)}`);
     }
-    if (e.matches("button, .title, .note") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).textOverflow !== "ellipsis")
+    const dots = !e.children.length && getComputedStyle(e).textOverflow === "ellipsis"; // of its own text
+    if (e.matches("button, .title, .note") && e.scrollWidth > e.clientWidth + 1 && !dots)
       found.add(`longer than its place: ${name(e)}`);
     const rows = [...(e.querySelector(":scope > .q-btn__content")?.children ?? [])].filter(seen).map((part) => edges(part).y);
     if (rows.some((a) => rows.some((b) => a[0] >= b[1]))) found.add(`icon and text in two lines: ${name(e)}`);

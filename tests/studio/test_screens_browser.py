@@ -26,6 +26,9 @@ return texts.flatMap((part) => {
   const text = part.getBoundingRect(), size = parseFloat(/[\\d.]+px/.exec(part.style.font)[0]);
   return [text.y + text.height / 2 + part.transform[5] - size / 2 - edge];
 }); }"""
+# Pixels from the upper end of a plot, where its legend is, down to the line of the player.
+ABOVE = """document.querySelector('.plot-cursor').getBoundingClientRect().top
+- document.querySelector('.plot-chart').getBoundingClientRect().top"""
 WAY = "document.querySelector('.way').innerText.includes('moved by')"
 
 
@@ -88,6 +91,7 @@ def test_nothing_is_cut_off_or_covered_while_a_run_is_played_and_settings_are_op
     tab.wait("window.modurob.run?.other")
     tab.find("comparison").wait_for()
     assert tab.faults() == []
+    assert tab.page.evaluate(ABOVE) > 20  # below the legend
     letters = tab.page.evaluate(LEGEND)
     assert letters
     assert min(letters) >= 0

@@ -13,7 +13,7 @@ export default {
       <div v-for="panel in shown" :key="panel.key" class="plot" :data-plot="panel.key">
         <h3>{{ panel.title }} [{{ panel.unit }}]<span v-if="panel.left_out" class="note"> · {{ panel.left_out }} more lines are in the CSV file</span></h3>
         <div class="plot-chart" :ref="(el) => hold(panel.key, el)" role="img" :aria-label="describe(panel)"></div>
-        <div class="plot-cursor" :ref="(el) => holdCursor(panel.key, el)"></div>
+        <div class="plot-cursor" :style="{ '--above': above(panel) + 'px' }" :ref="(el) => holdCursor(panel.key, el)"></div>
       </div>
       <div v-if="!run" class="note">No run to show yet: press Run under Move.</div>
     </div>`,
@@ -69,6 +69,7 @@ export default {
       echarts.connect(GROUP); // zoom and tooltip of one are those of all
       return chart;
     },
+    above: (panel) => panel.lines.length <= NAMED ? 24 : 8, // [px] for the legend
     option(panel) {
       const ink = color("soft"), line = color("line"), few = panel.lines.length <= NAMED;
       const names = [...new Set(panel.lines.map((l) => l.name))];
@@ -78,7 +79,7 @@ export default {
       if (second) series.push(...second.lines.flatMap((l, k) => this.series(l, k, tint(l.name), "second")));
       return {
         animation: false, textStyle: { fontFamily: getComputedStyle(this.$el).fontFamily, color: ink },
-        grid: { left: LEFT, right: RIGHT, top: few ? 24 : 8, bottom: 24 },
+        grid: { left: LEFT, right: RIGHT, top: this.above(panel), bottom: 24 },
         // marks as high as the text: ECharts cuts off what is higher than they are
         legend: few ? { type: "scroll", top: -2, left: 50, icon: "roundRect", itemWidth: 4, itemHeight: 14, textStyle: { color: ink, fontSize: 11 }, data: names, pageIconColor: ink, pageTextStyle: { color: ink } } : undefined,
         tooltip: { trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: color("panel"), borderColor: line, textStyle: { color: color("ink"), fontSize: 12 }, formatter: (items) => this.tip(items), axisPointer: { lineStyle: { color: ink } } },
