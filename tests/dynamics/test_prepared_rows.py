@@ -8,7 +8,7 @@ import pytest
 from modurob import StateError, examples
 from oracles import complains
 
-# Methods normalise quaternions once more; the inverse of a mass matrix of condition up to 1e5
+# Methods normalize quaternions once more; the inverse of a mass matrix of condition up to 1e5
 # multiplies that rounding.
 ROUNDING, FORWARD = 1e-12, 1e-9
 STATES = (1, 2, 4, 7, 9)  # fewer and more than the lanes of a vector

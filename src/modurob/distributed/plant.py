@@ -118,7 +118,7 @@ class Push(NamedTuple):
 class Plant:
     """The modules of a bus as bodies: one robot at the base, other pieces at rest beside it.
 
-    Pieces that are not docked to the base are held by somebody: they do not move, and come to the
+    Pieces that are not docked to the base are held in place: they do not move, and come to the
     robot with the velocity of the port where they are docked.
 
     Attributes:

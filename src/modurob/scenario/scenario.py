@@ -267,8 +267,10 @@ class Scenario(RunSettings):
         for name in own:
             if name not in known or name in GAIT_FIELDS:
                 fit = [each for each in known if each not in GAIT_FIELDS]
+                fields = [each for each in GAIT_FIELDS if each == "amplitude" or each in known]
                 raise StateError(
                     f"gait: {self.motion} has no parameter {name!r}: parameters are {choices(fit)}"
+                    f"; {choices(fields)} are settings of their own"
                 )
         given |= own
 

@@ -190,4 +190,6 @@ def task_of(task: str | SearchTask) -> SearchTask:
         return task
     if isinstance(task, str) and task in TASKS:
         return TASKS[task]
-    raise UnknownNameError(f"no task {task!r}: tasks are {choices(TASKS)}, or give a SearchTask")
+    raise UnknownNameError(
+        f"no task {task!r}: tasks are {choices(TASKS)}, or in Python a SearchTask"
+    )

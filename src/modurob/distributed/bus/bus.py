@@ -267,7 +267,7 @@ class Bus(ABC):
         module = self.module(name)
         address = next((a for a, n in self.robot.assembly.names.items() if n == name), None)
         if address is None:
-            raise StateError(f"'{name}' is not in the robot: nobody can write to it")
+            raise StateError(f"'{name}' is not in the robot: plug it in before writing to it")
         organism = self.robot.assembly.organism
         kind = module.kind if organism is None else organism.kind(name)
         kind = kind.with_parameters(**parameters)

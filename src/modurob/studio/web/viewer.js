@@ -7,7 +7,7 @@ async function floats(text) {
   return new Float32Array(bytes);
 }
 
-const LOW = 660; // [px] a page without room for a plot that nobody asked for
+const LOW = 660; // [px] height below which plots start hidden
 
 // A run as `player.js` hands it on.
 async function opened(data) {
