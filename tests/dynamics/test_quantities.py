@@ -27,7 +27,9 @@ STEP = 1e-3  # [s]
 FEW = 3  # states, for which the table has code of its own
 BASES = ("fixed", "free")
 MODELS = list(product(GROUPS, ("dyad", "physical"), BASES))
-TURNS = 3  # code of one body is compiled for each quantity of every third model: it takes long
+# Code of one body takes long to compile: each quantity has it for four models, of four groups of
+# kinds and with both sorts of hinges on both bases, since 7 and 4 have no common divisor.
+TURNS = 7
 every_model = pytest.mark.parametrize(("kinds", "hinges", "base"), MODELS)
 
 
