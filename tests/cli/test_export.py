@@ -184,5 +184,6 @@ def test_a_runtime_that_cannot_be_made_is_refused(call, tmp_path):
     is_refused(call("crab", "--c", "--joints", "3"), "add --runtime FOLDER")
     for useless in (["--base", "free"], ["--lock", "m0.joint=3"], ["--hinges", "dyad"]):
         is_refused(call("arm", "--runtime", "own", *useless), "no effect with --runtime")
+    is_refused(call("--runtime", "--float"), "needs the name of a file, got '--float'")
     is_refused(call("--c"), "name the organism")
     assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import warnings
 from ctypes import byref
@@ -240,6 +241,55 @@ def test_the_program_of_the_guide_compiles(double_runtime):
     command = [str(COMPILER), *WARNINGS, "-DMR_HAVE_SIZES", include, "-fsyntax-only", "-xc", "-"]
     done = subprocess.run(command, input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_stiff_springs_take_no_room_among_the_parts(double_runtime):
+    names = ("b0", "b1", "b2", "b3")
+    joint = {"kind": "fixed", "position": (0, 0, 0.1)}
+    spring = {**joint, "kind": "revolute", "rotor_inertia": 1e-5, "stiffness": 9.0}
+    kind = mr.ModuleType(
+        name="stiff", symbol="S", size=0.1,
+        bodies=[{"name": name, "mass": 1, "inertia": [1] * 3} for name in names],
+        joints=[{"name": f"j{k}", "parent": names[k], "child": names[k + 1],
+                 **(spring if k == 2 else joint)} for k in range(3)],
+        ports=[port.model_copy(update={"body": "b0"}) for port in WRIST.ports],
+    )  # fmt: skip
+    parts = double_runtime.sizes["PARTS"]
+    organism = mr.Organism.random([kind], parts // len(names), np.random.default_rng(0))
+    table = double_runtime.table_of(organism, "physical", stiff=1)
+    assert table.part_count == parts + 1  # the world
+
+
+@NEEDS_COMPILER
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm on this machine")
+def test_the_library_calls_sine_cosine_root_and_functions_on_bytes_alone(double_runtime):
+    library = double_runtime.folder / "runtime.so"
+    done = subprocess.run(["nm", "-D", "-u", library], capture_output=True, text=True, check=True)
+    found = {line.split()[1].partition("@")[0] for line in done.stdout.splitlines()}
+    called = {name for name in found if not name.startswith("_")}  # the rest is the linker's
+    assert {"sin", "cos", "sqrt"} <= called
+    assert called <= {"sin", "cos", "sqrt", "memcmp", "memcpy", "memmove", "memset", "strlen"}
+
+
+def test_a_message_has_room_for_a_reference_of_all_joints():
+    sizes = runtime_files([WRIST], 254, 254)["include/modurob/sizes.h"]
+    assert f"#define PORT_MESSAGE_SIZE {1 + 3 * 4 * 254}\n" in sizes
+
+
+@pytest.mark.parametrize(
+    ("kinds", "joints", "named"),
+    [
+        ([], 4, "list of datasheets"),
+        (["backbone"], 4, "got \\['backbone'\\]"),
+        (WRIST, 4, "list of datasheets"),
+        (7, 4, "got 7"),
+        ([WRIST], 2.5, "1 to 254 joints, got 2.5"),
+        ([WRIST], "4", "got '4'"),
+    ],
+)
+def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
+    with pytest.raises(mr.StateError, match=named):
+        runtime_files(kinds, 4, joints)
 
 
 @NEEDS_COMPILER

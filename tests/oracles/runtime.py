@@ -131,7 +131,7 @@ class Runtime:
     """The compiled library."""
 
     def __init__(self, path: Path, sizes: dict[str, int], single: bool) -> None:
-        self.folder = path.parent
+        self.folder, self.sizes = path.parent, sizes
         self.real = ctypes.c_float if single else ctypes.c_double
         self.lib, self.types = (
             ctypes.CDLL(str(path)),

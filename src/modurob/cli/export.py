@@ -77,6 +77,7 @@ def command(
 ) -> None:
     """Write an organism for other programs, or its equations as code."""
     output.check_path("--output", path)
+    output.check_path("--runtime", runtime)
     if runtime is not None:
         if format_name is not None or path is not None:
             raise StateError("--runtime takes its folder itself, and no other format beside it")
@@ -142,7 +143,6 @@ def _write_runtime(
     from modurob.compiler.emit_c import write_sources
     from modurob.firmware import runtime_files
 
-    output.check_path("--runtime", folder)
     title, organism = ("the catalog", None) if name is None else organisms.find(name)
     if organism is None:
         kinds = [catalog[each] for each in catalog.names()]

@@ -65,9 +65,9 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
 
 
 def check_path(option: str, path: str | None) -> None:
-    """Refuse an empty name: it is a script's unset variable."""
-    if path == "":
-        raise FileError(f"{option} needs the name of a file, got ''")
+    """Refuse an empty name, a script's unset variable, and an option in its place."""
+    if path is not None and (path == "" or path.startswith("--")):
+        raise FileError(f"{option} needs the name of a file, got '{path}'")
 
 
 def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) -> None:

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define BITS 32 /* of the sets of bodies */
+
 /* Pose of a joint's child in its parent at a displacement. [rad, m] */
 static void joint_pose(const mr_joint *joint, mr_real q, mr_pose *T) {
   mr_pose move = mr_unit;
@@ -72,7 +74,8 @@ static void set_of_mass(const mr_solid *solid, const mr_pose *T, mr_matrix out) 
 mr_status mr_mass_posture_of(const mr_kind *kind, const double *q, mr_mass_posture *posture) {
   mr_pose T[MR_MAX_KIND_BODIES], port;
   uint8_t at = 0;
-  if (kind->body_count > MR_MASS_MAX_BODIES || kind->port_count > MR_MASS_MAX_PORTS)
+  if (kind->body_count > MR_MASS_MAX_BODIES || kind->body_count > BITS ||
+      kind->port_count > MR_MASS_MAX_PORTS)
     return MR_TOO_MANY;
   find_poses(kind, q, T);
   posture->bodies = kind->body_count;

@@ -83,11 +83,12 @@ static mr_status add_part(const builder *b, mr_part part)
 {
   mr_table *table = b->table;
   const mr_joint *joint = joint_of(b, &part);
-  const int elastic = joint != NULL && joint->type != MR_FIXED && joint->is_elastic;
+  const int elastic =
+      !b->options->stiff && joint != NULL && joint->type != MR_FIXED && joint->is_elastic;
   if (table->part_count + elastic > MR_MAX_PARTS) {
     return MR_TOO_MANY;
   }
-  if (elastic && !b->options->stiff) {
+  if (elastic) {
     mr_part rotor = part;
     rotor.flags |= MR_IS_ROTOR;
     part.previous = table->part_count;

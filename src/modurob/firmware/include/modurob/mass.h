@@ -2,8 +2,8 @@
  * whole robot's mass properties, the election of a leader, and the sums of the balancing law.
  *
  * The program of one module, equal to modurob/distributed/mass/agent.py. The module's own kinematics
- * come in as an `mr_mass_posture`, which follows from its record and the places of its joints. Sets of mass are pseudo-inertias [S h; h^T m]: they add, and move
- * with T P T^T.
+ * come in as an `mr_mass_posture`, which follows from its record and the places of its joints. Sets of
+ * mass are pseudo-inertias [S h; h^T m]: they add, and move with T P T^T.
  */
 #ifndef MODUROB_MASS_H
 #define MODUROB_MASS_H
@@ -17,7 +17,7 @@
 #ifndef MR_MASS_MAX_BODIES /* of this module */
 #define MR_MASS_MAX_BODIES MR_MAX_KIND_BODIES
 #endif
-#ifndef MR_MASS_MAX_JOINTS /* of this module, at most 8 */
+#ifndef MR_MASS_MAX_JOINTS /* of this module */
 #define MR_MASS_MAX_JOINTS MR_MAX_KIND_JOINTS
 #endif
 #ifndef MR_MASS_MAX_CONTACTS /* of the whole robot, at most 255; more are not counted */
