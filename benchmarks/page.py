@@ -324,7 +324,7 @@ def population() -> str:
     names = {"modurob": bodies, "MuJoCo": native}
     rows = [
         (
-            with_commas(names.get(name, name)), number(rate), ratio(rate / rates["MuJoCo"]),
+            with_commas(names[name] if name in names else name), number(rate), ratio(rate / rates["MuJoCo"]),
             number(wall.get(name)),
             ratio(wall[name] / wall["MuJoCo"] if name in wall else None),
         )

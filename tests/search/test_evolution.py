@@ -71,11 +71,11 @@ def test_a_search_finds_more_than_its_random_bodies(whole_search):
 def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
     result, _ = whole_search
     named = result._replace(
-        task=replace(TASK, name="a<b>", unit="<i>"), kept_out={"constraint <u>": 1}
+        task=replace(TASK, name="a<b>", unit="<i>", begin=0.5), kept_out={"constraint <u>": 1}
     )
     write_gallery(named, tmp_path, bodies=0)
     page = (tmp_path / "index.html").read_text()
-    for text in ("a&lt;b&gt;", "&lt;i&gt;", "constraint &lt;u&gt;"):
+    for text in ("a&lt;b&gt;, 0.1 s, scored from 0.05 s on", "&lt;i&gt;", "constraint &lt;u&gt;"):
         assert text in page
     for tag in ("<b>", "<i>", "<u>"):
         assert tag not in page
