@@ -321,10 +321,10 @@ def population() -> str:
     rates, wall = (found["body_steps_a_second"][clock] for clock in ("cpu", "wall"))
     bodies = f"modurob, {found['bodies']} bodies"
     native = f"MuJoCo, native rollouts of {found['mujoco_bodies']}"
-    names = {"modurob": bodies, "MuJoCo": native}
+    names = {name: name for name in rates} | {"modurob": bodies, "MuJoCo": native}
     rows = [
         (
-            with_commas(names[name] if name in names else name), number(rate), ratio(rate / rates["MuJoCo"]),
+            with_commas(names[name]), number(rate), ratio(rate / rates["MuJoCo"]),
             number(wall.get(name)),
             ratio(wall[name] / wall["MuJoCo"] if name in wall else None),
         )
