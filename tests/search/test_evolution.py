@@ -17,6 +17,7 @@ import pytest
 import modurob as mr
 from modurob.drawing import charts
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
+from modurob.modules.files import LARGEST_FILE_BYTES
 from modurob.search import (
     BodySpace,
     Genotype,
@@ -172,6 +173,13 @@ def test_a_killed_search_goes_on_to_the_same_bytes(whole_search, tmp_path):
     assert len(json.loads(path.read_bytes())["history"]) == 2
     evolve(TASK, **RUN, checkpoint=path)
     assert path.read_bytes() == whole_search[1]
+
+
+def test_a_search_of_many_large_bodies_is_continued(whole_search, tmp_path):
+    """Its checkpoint is larger than other files may be."""
+    path = tmp_path / "large.json"
+    path.write_bytes(whole_search[1] + b" " * LARGEST_FILE_BYTES)
+    assert evolve(TASK, **RUN, checkpoint=path).record == whole_search[0].record
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(whole_search, tmp_path, monkeypatch):
