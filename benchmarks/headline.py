@@ -44,7 +44,8 @@ def table() -> str:
         f"| {us['prepared dyads']:.2f} µs ({ratio['prepared dyads']:.0f}×) "
         f"| {us['prepared fused']:.2f} µs ({ratio['prepared fused']:.0f}×) |"
     )
-    gpu = results("gpu")["results"]
+    on_gpu = results("gpu")
+    gpu, measured_on = on_gpu["results"], on_gpu["machine"]["date"][:10]
     million = gpu["grid 20, float32"]
     rate = million["inverse_dynamics [million states/s]"]
     jax = million["inverse_dynamics in JAX [million states/s]"]
@@ -59,10 +60,10 @@ def table() -> str:
         "process; ratios vary by some 30 % between runs, and small batches gain less. "
         "The ratios are to Pinocchio; "
         "[docs/benchmarks.md](docs/benchmarks.md) has all comparisons, the losses first. "
-        "On another machine, with an "
-        f"{gpu['device']}, inverse dynamics of 20 joints in float32 runs at {rate / 1e3:.1f} "
-        f"billion states/s, {rate / jax:.0f} times the same recursion in JAX, one after the other. "
-        "The numbers are in [benchmarks/results](benchmarks/results)."
+        f"On another machine, with an {gpu['device']}, on {measured_on}, "
+        "inverse dynamics of 20 joints in float32 ran at "
+        f"{rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times the same recursion in JAX, one "
+        "after the other. The numbers are in [benchmarks/results](benchmarks/results)."
     )
     lines += ["", *textwrap.wrap(words, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"

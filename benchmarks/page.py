@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -44,6 +45,12 @@ def number(value: float | None, unit: str = "") -> str:
         return "–"
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".rstrip(".")
     return f"{text} {unit}".strip()
+
+
+def with_commas(text: str) -> str:
+    """A text whose numbers are grouped by thousands; one body is no plural."""
+    text = re.sub(r"\b1 bodies", "1 body", text)
+    return re.sub(r"\d+", lambda found: f"{int(found[0]):,}", text)
 
 
 def ratio(value: float | None) -> str:
@@ -308,6 +315,64 @@ def gpu_batches() -> str:
     return section("GPU, batches of all sizes", "gpu_batches", *parts)
 
 
+def population() -> str:
+    """Different bodies on the ground against MuJoCo."""
+    found = results("population")["results"]
+    rates, wall = (found["body_steps_a_second"][clock] for clock in ("cpu", "wall"))
+    bodies = f"modurob, {found['bodies']} bodies"
+    native = f"MuJoCo, native rollouts of {found['mujoco_bodies']}"
+    names = {name: name for name in rates} | {"modurob": bodies, "MuJoCo": native}
+    rows = [
+        (
+            with_commas(names[name]), number(rate), ratio(rate / rates["MuJoCo"]),
+            number(wall.get(name)),
+            ratio(wall[name] / wall["MuJoCo"] if name in wall else None),
+        )
+        for name, rate in rates.items()
+    ]  # fmt: skip
+    head = (
+        "bodies", "steps in a second of processor time", "this / MuJoCo",
+        "of the wall clock, other work beside", "this / MuJoCo",
+    )  # fmt: skip
+    return section("Populations on the ground", "population", grid(head, rows))
+
+
+def population_gpu() -> str:
+    """Different bodies on a GPU; inverse dynamics beside JAX and frax."""
+    found = results("population_gpu")["results"]
+    rates: dict[str, dict[str, dict[str, float]]] = {}
+    errors, inverse, columns = [], [], []
+    for name, row in found.items():
+        first, _, rest = name.partition(", ")
+        if first.startswith("errors"):
+            above = next(row[key] for key in row if key.startswith("bodies above"))
+            values = (f"{row[key]:.1e}" for key in ("median", "99.9 %", "largest"))
+            errors.append((with_commas(rest), *values, str(above)))
+        elif first == "inverse dynamics":
+            inverse.append((with_commas(rest), *map(number, row.values())))
+            columns = list(row)
+        elif isinstance(row, dict):
+            bodies, _, dtype = name.rpartition(", ")
+            rates.setdefault(bodies, {})[dtype] = row
+    keys = [f"{key} [million body-steps/s]" for key in ("steps", "rollout", "rollout with set-up")]
+    speeds = [
+        (with_commas(bodies), *(number(row[key]) for row in each.values() for key in keys))
+        for bodies, each in rates.items()
+    ]
+    short = ("steps", "rollout", "with set-up")
+    head = ("bodies", *(f"{dtype}, {key}" for dtype in ("float32", "float64") for key in short))
+    return section(
+        "Populations on a GPU", "population_gpu",
+        f"{found['device']}, million body-steps a second. Large bodies are 10,000 of 6 to 40 "
+        "Backbones, different ones or copies of one with the mean number of links:\n",
+        grid(head, speeds),
+        "Errors after 100 steps; at most 1e-4 in float32 and 1e-10 in float64 are allowed:\n",
+        grid(("bodies", "median", "99.9 %", "largest", "bodies above"), errors),
+        "Million inverse dynamics a second in float32:\n",
+        grid(("bodies or states", *columns), inverse),
+    )  # fmt: skip
+
+
 def balance() -> str:
     """Laws that balance trees by messages."""
     laws = results("balance")["results"]["laws"]
@@ -342,11 +407,11 @@ def others() -> str:
 def page() -> str:
     """The whole page."""
     parts = [
-        dynamics, vectors, sympy_code, simulation, ground, control_step, symbolic, scaling, gpu,
-        balance, others,
+        dynamics, vectors, sympy_code, simulation, ground, population, control_step, symbolic,
+        scaling, gpu, population_gpu, balance, others,
     ]  # fmt: skip
     if (HERE / "results" / "gpu_batches.json").exists():  # needs a GPU
-        parts.insert(parts.index(balance), gpu_batches)
+        parts.insert(parts.index(population_gpu), gpu_batches)
     return "\n".join([HEAD, *(part() for part in parts)])
 
 

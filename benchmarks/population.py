@@ -1,14 +1,14 @@
 """Many different bodies on the ground against MuJoCo, on all cores.
 
 Bodies of 4 to 12 Backbones with a free base, joints that follow sines by PD control within limits,
-steps of 1 ms. Both have the same shapes, masses, gains, limits and friction; contacts are each
-engine's own, between bodies and ground only. MuJoCo has one native rollout for each body, as many
-at a time as there are cores, of a sample of the bodies; and one loop in Python for each body, whose
-brain computes the commands before each step, in the style of revolve2 and ARIEL, whose own code is
-not run here. They run one process on each core, here it is one loop after the
-other: compare seconds of the processor. Seconds are those
-of the wall clock, and of all cores together, which other work on the machine disturbs less. A
-population of 131,072 is rolled out once, for a tenth of the time.
+rollouts of one second in steps of 1 ms. Both have the same shapes, masses, gains, limits and
+friction; contacts are each engine's own, between bodies and ground only. MuJoCo takes a sample of
+the bodies: in native rollouts, as many at a time as there are cores; and in a loop of Python for
+each body, whose brain computes the commands before each step, in the style of revolve2 and ARIEL,
+whose own code is not run here. They run one process on each core and here one loop follows the
+other, so compare processor time, that of all cores together, which other work on the machine
+disturbs less, too. The set-up of a rollout counts. The largest population is rolled out once, for
+a tenth of a second.
 """
 
 from __future__ import annotations

@@ -69,6 +69,28 @@ def test_resources_that_no_worker_has_are_refused(four):
         demanding.map(accelerations, SEEDS)
 
 
+def worker_name(k):
+    """Name of the worker that computes an item."""
+    return distributed.get_worker().name
+
+
+def test_items_that_need_a_resource_reach_only_workers_that_have_it():
+    """In a cluster of workers with and without a GPU."""
+    offers = {"with": {"GPU": 1}, "without": {}}
+    workers = {
+        name: {"cls": distributed.Worker, "options": {"nthreads": 1, "resources": offered}}
+        for name, offered in offers.items()
+    }
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": ":0"}}
+    with (
+        dask.config.set({"logging": {"distributed": "critical"}}),
+        distributed.SpecCluster(workers, scheduler) as mixed,
+        DaskExecutor(mixed.scheduler_address, resources={"GPU": 1}) as demanding,
+    ):
+        mixed.wait_for_workers(2)
+        assert set(demanding.map(worker_name, range(8))) == {"with"}
+
+
 def test_four_workers_one_of_them_killed_and_one_worker_return_the_same_bytes(
     four, executor, tmp_path
 ):

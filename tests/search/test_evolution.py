@@ -17,6 +17,7 @@ import pytest
 import modurob as mr
 from modurob.drawing import charts
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
+from modurob.modules.files import LARGEST_FILE_BYTES
 from modurob.search import (
     BodySpace,
     Genotype,
@@ -71,11 +72,11 @@ def test_a_search_finds_more_than_its_random_bodies(whole_search):
 def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
     result, _ = whole_search
     named = result._replace(
-        task=replace(TASK, name="a<b>", unit="<i>"), kept_out={"constraint <u>": 1}
+        task=replace(TASK, name="a<b>", unit="<i>", begin=0.5), kept_out={"constraint <u>": 1}
     )
     write_gallery(named, tmp_path, bodies=0)
     page = (tmp_path / "index.html").read_text()
-    for text in ("a&lt;b&gt;", "&lt;i&gt;", "constraint &lt;u&gt;"):
+    for text in ("a&lt;b&gt;, 0.1 s, scored from 0.05 s on", "&lt;i&gt;", "constraint &lt;u&gt;"):
         assert text in page
     for tag in ("<b>", "<i>", "<u>"):
         assert tag not in page
@@ -172,6 +173,13 @@ def test_a_killed_search_goes_on_to_the_same_bytes(whole_search, tmp_path):
     assert len(json.loads(path.read_bytes())["history"]) == 2
     evolve(TASK, **RUN, checkpoint=path)
     assert path.read_bytes() == whole_search[1]
+
+
+def test_a_search_of_many_large_bodies_is_continued(whole_search, tmp_path):
+    """Its checkpoint is larger than other files may be."""
+    path = tmp_path / "large.json"
+    path.write_bytes(whole_search[1] + b" " * LARGEST_FILE_BYTES)
+    assert evolve(TASK, **RUN, checkpoint=path).record == whole_search[0].record
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(whole_search, tmp_path, monkeypatch):

@@ -176,24 +176,27 @@ def _is_text(value: str) -> bool:
 # -- our documents ---------------------------------------------------------------------------------
 
 
-def read_document(path: str | os.PathLike[str], format: str, version: int) -> dict[str, Any]:
+def read_document(
+    path: str | os.PathLike[str], format: str, version: int, largest: int = LARGEST_FILE_BYTES
+) -> dict[str, Any]:
     """The content of one of our files, after checking that it is ours and not too new.
 
     Args:
         path: A ``.toml`` file, or JSON with any other ending.
         format: The word the file's ``format`` field must hold.
         version: The newest version this program reads.
+        largest: Bytes of JSON that are read.
     """
-    data = parse_document(path)
+    data = parse_document(path, largest)
     check_document(data, path, format, version)
     return data
 
 
-def parse_document(path: str | os.PathLike[str]) -> Any:
+def parse_document(path: str | os.PathLike[str], largest: int = LARGEST_FILE_BYTES) -> Any:
     """The content of a ``.toml`` file, or of JSON with any other ending."""
     path = checked_path(path)
     if path.suffix != ".toml":
-        return parse_json(read_text(path), path)
+        return parse_json(read_text(path, largest), path)
     text = read_text(path, LARGEST_TOML_BYTES)
     if LONG_KEY.search(text):
         raise FileError(f"{path}: a TOML key of more than 32 parts")

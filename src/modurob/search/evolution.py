@@ -36,6 +36,7 @@ from modurob.search.tasks import SearchTask, task_of
 
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
 FORMAT, VERSION = "modurob-evolution", 1
+LARGEST_BYTES = 2**27  # a thousand parents of 300 modules need 80 MB
 # slow waves: an optimizer makes leaps of fast ones, which go as the contact law has it
 DEFAULT_SPACE = BodySpace(frequency=(0.3, 0.6))
 MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
@@ -119,7 +120,7 @@ class EvolutionRecord(FrozenRecord):
     def load(cls, path: str | os.PathLike[str]) -> EvolutionRecord:
         """Read a search that `save` wrote."""
         try:
-            return cls(**read_document(path, FORMAT, VERSION))
+            return cls(**read_document(path, FORMAT, VERSION, LARGEST_BYTES))
         except StateError as error:
             raise FileError(f"{path}: {error}") from None
 

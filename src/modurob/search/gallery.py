@@ -20,15 +20,16 @@ from modurob.search.strategies import Individual, strategy_class
 from modurob.search.winners import mujoco_score, replay, scenario_of
 
 CHART, ARCHIVE, PAGE, WINNERS = "progress.png", "archive.png", "index.html", "winners.json"
-FPS, FILM_PX, PICTURE_PX = 10.0, 400, 500
+FPS, FILM_PX, PICTURE_PX = 10.0, 640, 500
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;
 color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}code{font-size:.85em;overflow-wrap:anywhere}
 td,th{border-bottom:1px solid #d5dbe1;padding:.2rem .8rem .2rem 0;text-align:left;font-weight:400}
 th{white-space:nowrap;vertical-align:top}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr));gap:1.5rem}
 .card{border:1px solid #d5dbe1;border-radius:.5rem;padding:1rem}.card h2{margin:0 0 .5rem}
-.card img{width:100%;aspect-ratio:1;object-fit:contain}.views{display:flex;gap:.5rem}
-figure{flex:1;margin:0;font-size:.85em;color:#52606d}"""
+.card img{width:100%;max-height:22rem;object-fit:contain}
+.body{display:flex;flex-wrap:wrap;gap:1rem;align-items:center}.body figure{flex:1 1 10rem}
+.body table{flex:2 1 14rem}figure{margin:0 0 .5rem;font-size:.85em;color:#52606d}"""
 
 
 class Winner(NamedTuple):
@@ -186,9 +187,10 @@ def draw_archive(result: SearchResult, path: str | os.PathLike[str]) -> None:
 
 def _page(result: SearchResult, winners: Sequence[Winner], archive: bool) -> str:
     settings, unit = result.record.settings, result.task.unit
-    random = result.history[0].median
+    random, begin = result.history[0].median, result.task.begin_time
     facts = {
-        "task": f"{result.task.name}, {result.task.duration:g} s",
+        "task": f"{result.task.name}, {result.task.duration:g} s"
+        + (f", scored from {begin:g} s on" if begin else ""),
         "strategy": settings["strategy"],
         "bodies": f"{result.evaluations} in {len(result.history)} generations of "
         f"{settings['population']}, seed {settings['seed']}",
@@ -221,20 +223,23 @@ def _card(winner: Winner, result: SearchResult) -> str:
         "body": f"{winner.modules} modules, {winner.joints} joints, {winner.mass:.3g} kg",
         "gait": f"{winner.frequency:.2f} Hz, found in generation {winner.generation + 1}",
     }
-    views = (image, "joints at zero"), *((file, "in motion") for file in film)
-    shown = "".join(
-        f'<figure><img src="{file}" alt="{winner.name}, {caption}" loading="lazy">'
-        f"<figcaption>{caption}</figcaption></figure>"
-        for file, caption in views
-    )
+    drawn = _figure(winner, image, "joints at zero")
+    filmed = "".join(_figure(winner, file, "in motion") for file in film)
     commands = {
         "The same run": f"modurob run {scenario}",
         "Its gait with the servos of walk": f"modurob walk {organism} --hinges {hinges} "
         f"--gait {gait}",
     }
     code = "".join(f"<p>{use}: <code>{escape(x)}</code></p>" for use, x in commands.items())
-    head = f'<h2>{winner.name}</h2><div class="views">{shown}</div>'
-    return f'<div class="card">{head}{_table(facts)}{code}</div>'
+    head = f'<h2>{winner.name}</h2><div class="body">{drawn}{_table(facts)}</div>'
+    return f'<div class="card">{head}{filmed}{code}</div>'
+
+
+def _figure(winner: Winner, file: str, caption: str) -> str:
+    return (
+        f'<figure><img src="{file}" alt="{winner.name}, {caption}" loading="lazy">'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
 
 
 def _table(facts: dict[str, str]) -> str:
