@@ -3,7 +3,7 @@
 A chain of five cubes that is free to move, PD control along sines, a second at 1 ms. Both have the
 same shapes, masses, gains and limits; contacts are each engine's own. MuJoCo evaluates the law in
 C at every step; here it is a Python function, asked at every step, or every 10 ms and held, on the
-table and on code for this body. All is CPU time. The last lines are a body of 20 modules in real
+table and on code for this body. All is CPU time. The second table is a body of 20 modules in real
 time.
 """
 

@@ -19,8 +19,9 @@ before anything is timed. Ratios above 1 say how many times faster modurob is; *
 below 1: there the other engine is faster.** Ratios vary by some 30 % between runs on shared
 machines.
 
-Pinocchio, MuJoCo and dynibo are the wheels of PyPI, which run on any CPU of the kind; modurob, and
-gcc for C from CasADi and SymPy, compile for the CPU they run on, which is part of what is measured.
+Pinocchio, MuJoCo and dynibo are the wheels of PyPI, built for every CPU of an architecture; modurob,
+and gcc for C from CasADi and SymPy, compile for the CPU that they run on, which is part of what is
+measured.
 """
 BODIES = {
     "grid 2": "tree of cubes, 2 joints",
@@ -214,14 +215,19 @@ def simulation() -> str:
 
 def ground() -> str:
     """Walking against MuJoCo."""
-    found = results("ground")["results"]["batch"]
+    measured = results("ground")["results"]
+    found, shares = measured["batch"], measured["share_of_a_core"]
     faster = found["times_faster_than_mujoco"]
     rows = [
         (name, number(value), ratio(faster[name]))
         for name, value in found["steps_a_second"].items()
     ]
     head = (f"{found['gaits']} gaits of one body", "steps a second", "this / MuJoCo")
-    return section("On the ground", "ground", grid(head, rows))
+    real_time = [(tier, f"{number(100 * share)} %") for tier, share in shares.items()]
+    return section(
+        "On the ground", "ground", grid(head, rows),
+        grid(("a body of 20 modules in real time", "share of a core"), real_time),
+    )  # fmt: skip
 
 
 def control_step() -> str:

@@ -58,7 +58,7 @@ def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinge
         scale = np.abs(expected).max(initial=0.0)
         scale = max(scale, cancelling.get(name, 0.0))
         tiers = [DyadTier(model)]
-        if quantity.straight_line and number % TURNS == 0:
+        if number % TURNS == 0:
             tiers.append(FusedTier(model, False))
         none = [None] * (4 - len(arrays))
         for tier in tiers:

@@ -276,3 +276,9 @@ def test_compiling_leaves_the_model_it_came_from_alone():
 def test_unknown_targets_and_dtypes_are_refused(options, pieces):
     with complains(StateError, *pieces):
         MODELS["crab"].compile(**options)
+
+
+@pytest.mark.parametrize(("modules", "own"), [(13, True), (14, False)])
+def test_up_to_twelve_velocities_all_matrices_have_code_of_their_own(modules, own):
+    tier, name = FusedTier(examples.snake(modules).model(), False), "closed_form_matrices"
+    assert (tier.routine(name) is not tier.dyads.routine(name)) == own

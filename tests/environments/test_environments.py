@@ -246,6 +246,22 @@ def test_random_numbers_go_on_unless_a_seed_is_given():
     assert not np.array_equal(*envs.reset(seed=4)[0])  # seeds 4 and 5
 
 
+def test_some_bodies_start_anew_as_in_the_loop_of_gymnasium():
+    together, alone = (many("Balance", 3, vectorization_mode=mode) for mode in (None, "sync"))
+    seen, rng = [], np.random.default_rng(0)
+    steps = rng.uniform(-1, 1, (4, 3, 3)).astype(np.float32)
+    for envs in (together, alone):
+        results = [envs.reset(seed=3)[0]]
+        results += [envs.step(action)[0] for action in steps[:2]]
+        results.append(envs.reset(options={"reset_mask": np.array([True, False, False])})[0])
+        mask = np.array([False, True, False])
+        results.append(envs.reset(seed=8, options={"reset_mask": mask})[0])
+        results += [envs.step(action)[0] for action in steps[2:]]
+        results.append(envs.reset()[0])  # the numbers of all go on
+        seen.append(np.array(results))
+    np.testing.assert_array_equal(*seen)
+
+
 def test_spaces_periods_and_episodes_are_those_of_the_guide():
     env = make("Walk").unwrapped
     assert gymnasium.spec("modurob/Walk-v0").max_episode_steps == 500
@@ -433,6 +449,16 @@ def test_mistakes_are_one_clear_line():
         (lambda: many("Walk", 2).reset(seed=[1]), r"2 bodies take a whole number .*, got \[1\]"),
         (lambda: many("Walk", 2).reset(seed=1.5), r"2 bodies take a whole number .*, got 1\.5"),
         (lambda: many("Walk", 2, max_episode_steps=0), "max_episode_steps must be a whole number"),
+        (lambda: make("Walk").reset(options={"x": 1}), r"reset\(\) takes no options, got 'x'"),
+        (lambda: many("Walk", 2).reset(options={"x": 1}), r"reset\(\) takes reset_mask, got 'x'"),
+        (
+            lambda: many("Walk", 2).reset(options={"reset_mask": [1, 0]}),
+            r"reset_mask is \(2,\) True or False, got shape \(2,\) of int64",
+        ),
+        (
+            lambda: many("Walk", 2).reset(options={"reset_mask": np.array([True, False])}),
+            r"starts with reset\(\) of all bodies",
+        ),
         (
             lambda: many("Walk", 2, organism=mr.Population([SNAKE, SNAKE]), base="fixed"),
             "a Population has its hinges and base already",

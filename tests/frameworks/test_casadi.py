@@ -99,6 +99,18 @@ def test_compiled_code_reads_the_memory_of_casadi(monkeypatch):
     np.testing.assert_array_equal(tau, cases.model("fixed").inverse_dynamics(*given))
 
 
+def test_inputs_that_casadi_leaves_out_are_zeros():
+    model = cases.model("fixed")
+    function = bridge.function(model, "inverse_dynamics")
+    buffer, evaluate = function.buffer()
+    tau = np.zeros(model.nv)
+    buffer.set_res(0, memoryview(tau))
+    evaluate()
+    np.testing.assert_array_equal(tau, model.gravity_torque(np.zeros(model.nq)))
+    rigid = bridge.function(mr.Organism.start("backbone").model(), "center_of_mass")
+    assert np.array(rigid(casadi.DM(0, 1))).shape == (3, 1)  # q of a body without joints
+
+
 def test_functions_outlive_the_names_that_they_had():
     def gravity(q):
         model = cases.model("fixed")

@@ -126,6 +126,8 @@ def test_mistakes_have_one_clear_line():
         function(zero, zero, zero.half())
     with pytest.raises(mr.StateError, match=r"layout torch.sparse_coo: give a dense tensor"):
         function(zero.to_sparse(), zero, zero)
+    with pytest.raises(mr.StateError, match="layout nested: give a dense tensor"):
+        function(torch.nested.nested_tensor([zero], layout=torch.jagged), zero, zero)
     negated = (1j * torch.ones_like(zero)).conj().imag  # a view with a bit for the sign
     assert torch.equal(function(negated, zero, zero), function(-torch.ones_like(zero), zero, zero))
     q = zero.clone().requires_grad_()

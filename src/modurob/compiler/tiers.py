@@ -20,6 +20,7 @@ from modurob.equations.quantities import QUANTITIES
 from modurob.model import Model
 
 FEW = 4  # states for which shorter vectors are quicker, where wide ones are two operations
+SMALL = 12  # velocities of a body up to which all code without loops is worth its length
 
 
 class DyadTier:
@@ -123,7 +124,7 @@ class FusedTier:
     def _bound(self, name: str, external: bool, states: int | None, wait: bool) -> Routine:
         quantity, table = QUANTITIES[name], partial(self.dyads.routine, name, states=states)
         narrow = states == 1
-        if not quantity.straight_line:
+        if not (quantity.straight_line or self.model.nv <= SMALL):
             return table()
         future = self._library(quantity, external, narrow)
         if not (wait or future.done()):

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from modurob.checks import whole
 from modurob.environments.batch import LARGEST, PERIOD_S, TaskBatch
 from modurob.environments.pictures import TrackingCamera
-from modurob.errors import StateError, UnknownNameError
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.population import Population
 from modurob.sim import BodyTrajectory, Trajectory
@@ -54,6 +54,7 @@ class OrganismEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start a new episode; see `gymnasium.Env.reset`. There are no options."""
+        _demand_options(options)
         super().reset(seed=seed)
         self.batch.restart(np.ones(1, dtype=bool), [self.np_random])
         self._states = [self._state()]
@@ -146,10 +147,13 @@ class OrganismVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start all episodes; body k of seed s has the random numbers of seed s + k.
+        """Start episodes; body k of seed s has the random numbers of seed s + k.
 
-        There are no options.
+        Args:
+            seed: As for `gymnasium.vector.VectorEnv.reset`.
+            options: ``reset_mask``, (num_envs,) True for bodies to start anew; by default all.
         """
+        which = self._mask(options)
         if isinstance(seed, int | np.integer):
             seed = [int(seed) + k for k in range(self.num_envs)]
         seeds = [None] * self.num_envs if seed is None else seed
@@ -157,11 +161,24 @@ class OrganismVectorEnv(VectorEnv):
             raise StateError(f"{self.num_envs} bodies take a whole number or as many, got {seed!r}")
         old = self._rngs or [None] * self.num_envs
         self._rngs = [
-            rng if each is None and rng is not None else seeding.np_random(each)[0]
-            for each, rng in zip(seeds, old, strict=True)
+            rng if rng is not None and (each is None or not chosen) else seeding.np_random(each)[0]
+            for each, rng, chosen in zip(seeds, old, which, strict=True)
         ]
-        self._restart(np.ones(self.num_envs, dtype=bool))
+        self._restart(which)
         return self.batch.observation(), {}
+
+    def _mask(self, options: dict[str, Any] | None) -> np.ndarray:
+        """(num_envs,) True for bodies that start anew."""
+        _demand_options(options, "reset_mask")
+        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)))
+        if which.shape != (self.num_envs,) or which.dtype != bool:
+            raise StateError(
+                f"reset_mask is ({self.num_envs},) True or False, got shape {which.shape} of "
+                f"{which.dtype}"
+            )
+        if not (self._rngs or which.all()):
+            raise StateError("an environment starts with reset() of all bodies, without reset_mask")
+        return which
 
     def _restart(self, which: np.ndarray) -> None:
         self.batch.restart(which, self._rngs)
@@ -194,6 +211,14 @@ class OrganismVectorEnv(VectorEnv):
         if self._camera is None:
             self._camera = TrackingCamera(self.batch)
         return tuple(self._camera.frame(k) for k in range(self.num_envs))
+
+
+def _demand_options(given: dict[str, Any] | None, *known: str) -> None:
+    """Refuse options of a reset that would do nothing."""
+    for name in given or ():
+        if name not in known:
+            takes = choices(known) if known else "no options"
+            raise UnknownNameError(f"reset() takes {takes}, got {name!r}")
 
 
 def _mode(given: str | None) -> str | None:

@@ -206,7 +206,7 @@ class Quantity(NamedTuple):
         passes: The algorithm.
         symbol, meaning: Letter of the result and a sentence about it, for documentation.
         near: True if it does not depend on the robot's place, and is computed near the origin.
-        straight_line: True if code without loops is worth its length for one organism.
+        straight_line: True if code without loops is worth its length for an organism of any size.
     """
 
     inputs: tuple[str, ...]

@@ -115,7 +115,9 @@ def function(model: Model, name: str, states: int = 1, **options: Any) -> Any:
 
         def eval_buffer(self, given: Sequence[Any], results: Sequence[Any]) -> int:
             arrays = [
-                np.frombuffer(memory).reshape(states, size)
+                np.zeros((states, size))  # CasADi's sign for zeros, and for no numbers
+                if memory is None
+                else np.frombuffer(memory).reshape(states, size)
                 for memory, size in zip(given, bound.sizes, strict=False)
             ]
             for memory, array in zip(results, self.compute(*arrays), strict=True):

@@ -285,10 +285,10 @@ class DifferentiableFunction:
         finite = np.all([np.isfinite(x).all(axis=1) for x in rows], axis=0)
         groups = [np.flatnonzero(finite)]
         while groups:  # halves, until each group is computed or one state
-            group = groups.pop()
-            try:
+            group, found = groups.pop(), None
+            with suppress(ModurobError):
                 found = compute(*(x[group] for x in rows))
-            except ModurobError:
+            if found is None:
                 self._demand_inertia()
                 groups += np.array_split(group, 2) if len(group) > 1 else []
                 continue

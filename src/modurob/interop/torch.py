@@ -77,9 +77,10 @@ def _rows(
                 f"{each} of {name} is on {tensor.device}, the model on {place}: move the tensor "
                 f"with .to('{place}'), or compile the model for the tensor's device"
             )
-        if tensor.layout != torch.strided:
+        if tensor.layout != torch.strided or tensor.is_nested:
+            layout = "nested" if tensor.is_nested else tensor.layout
             raise StateError(
-                f"{each} of {name} has the layout {tensor.layout}: give a dense tensor, such as "
+                f"{each} of {name} has the layout {layout}: give a dense tensor, such as "
                 "tensor.to_dense()"
             )
     dtype, batch = demand_rows(name, inputs, sizes, tensors)
