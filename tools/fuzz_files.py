@@ -41,11 +41,15 @@ import numpy as np
 
 import modurob as mr
 from modurob import interop
+from modurob.distributed.bus import motions
 from modurob.modules import record
 from modurob.modules.files import read_bytes, read_text
 from modurob.modules.record_fields import split_fields, write_count
+from modurob.scenario.gait_files import GaitRecord
+from modurob.scenario.settings import RunRecord
+from modurob.search import BodySpace, EvolutionRecord, Genotype
 from modurob.sim import Trajectory
-from modurob.studio import project
+from modurob.studio import imports, project
 
 MEMORY = 2**30  # bytes above what the imports take
 SLOW_S = 2.0  # of processor time
@@ -245,6 +249,14 @@ def odd_xml(content: bytes, rng: random.Random) -> bytes:
     return text
 
 
+def odd_table(content: bytes, rng: random.Random) -> bytes:
+    """A table with odd numbers, or with odd bytes."""
+    if rng.random() < 0.5:
+        return odd_bytes(content, rng)
+    text = odd_number(content.decode(), rng)
+    return (odd_number(text, rng) if rng.random() < 0.5 else text).encode()
+
+
 # -- NPZ -------------------------------------------------------------------------------------------
 
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, -1.0, 1e9, 2.0]
@@ -336,11 +348,35 @@ def odd_npz(content: bytes, rng: random.Random) -> bytes:
             archive.writestr(rng.choice(("0.q.npy", "header.npy", "readme", "a/b.npy")), b"x")
         if rng.random() < 0.02:
             archive.writestr("bomb.npy", b"\0" * 10**7, zipfile.ZIP_DEFLATED)
-    data = stream.getvalue()
-    if rng.random() < 0.1:  # a size in the list of members that lies
-        at = data.find(b"PK\1\2") + rng.choice((10, 20, 24, 28, 30, 42))
-        data = data[:at] + struct.pack("<I", rng.choice((0, 1, 2**31, 2**32 - 1))) + data[at + 4 :]
-    return data
+    return lying(stream.getvalue(), rng) if rng.random() < 0.1 else stream.getvalue()
+
+
+def odd_archive(content: bytes, rng: random.Random) -> bytes:
+    """A project with its runs whose members are odd, packed oddly, or of which the archive lies."""
+    if rng.random() < 0.2:
+        return odd_bytes(content, rng)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(list(files))
+    what = rng.random()
+    if what < 0.7:
+        files[name] = (odd_npz if name.endswith(".npz") else odd_json)(files[name], rng)
+    elif what < 0.8:
+        del files[name]
+    elif what < 0.9:
+        files[rng.choice(("../../x", "runs/1.npz/x", "runs/2.npz", "a", "/"))] = files[name]
+    stream = io.BytesIO()
+    packing = rng.choice((zipfile.ZIP_STORED,) * 6 + (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+    with zipfile.ZipFile(stream, "w", packing) as archive:
+        for key, data in files.items():
+            archive.writestr(key, data)
+    return lying(stream.getvalue(), rng) if rng.random() < 0.1 else stream.getvalue()
+
+
+def lying(data: bytes, rng: random.Random) -> bytes:
+    """An archive with a size in its list of members that is another."""
+    at = data.find(b"PK\1\2") + rng.choice((10, 20, 24, 28, 30, 42))
+    return data[:at] + struct.pack("<I", rng.choice((0, 1, 2**31, 2**32 - 1))) + data[at + 4 :]
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -445,6 +481,48 @@ def use_project(opened: project.Project) -> None:
     project.to_bytes(opened)
 
 
+def use_genotype(genotype: Genotype) -> None:
+    """Its model, its waves, its key, and a save."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "again.json"
+        genotype.save(file)
+        assert Genotype.from_file(file) == genotype
+    genotype.waves()
+    genotype.canonical()
+    if len(genotype.genes) <= 50:
+        use_model(genotype.model())
+
+
+def use_gait(gait: GaitRecord) -> None:
+    """The motion of a crab."""
+    options = {"hinges": "physical", "controller": "PdGravity", **gait.fields()}
+    scenario = mr.Scenario(organism=mr.examples.crab(), **options)
+    motion = scenario.reference(scenario.model())
+    if callable(motion):
+        motion(0.3)
+
+
+def use_evolution(record: EvolutionRecord) -> None:
+    """Its members, and a save."""
+    record.individuals()
+    with tempfile.TemporaryDirectory() as folder:
+        record.save(Path(folder) / "again.json")
+
+
+def use_motion(found: tuple[motions.Function, float]) -> None:
+    """Places at its ends and between them."""
+    motion, duration = found
+    for t in (0.0, duration / 3, duration):
+        assert np.isfinite(np.concatenate(motion(t))).all()
+
+
+def use_imported(found: imports.Imported) -> None:
+    """Its project, and its runs as files."""
+    if found.project is not None:
+        use_project(found.project)
+    use_kinds({kind.name: kind for kind in found.kinds})
+
+
 def use_kinds(kinds: Mapping[str, mr.ModuleType]) -> None:
     """Each of them."""
     for kind in list(kinds.values())[:3]:
@@ -472,6 +550,15 @@ class Format(NamedTuple):
 def _assembly(path: Path) -> mr.Organism:
     kinds = {name: mr.catalog.get(name) for name in ("scout", "backbone")}
     return interop.read_cobra_assembly(path, kinds)
+
+
+TABLE_MODEL = mr.examples.arm("bab").model("physical")
+TABLE_KINDS = ("steps", "quintic", "spline", "csv")
+
+
+def _motion(path: Path) -> tuple[motions.Function, float]:
+    kind = TABLE_KINDS[path.stat().st_size % len(TABLE_KINDS)]
+    return motions.read(kind, str(path), TABLE_MODEL)
 
 
 FORMATS = {
@@ -514,6 +601,19 @@ FORMATS = {
     "urdf": Format(".urdf", "read_urdf", odd_xml, interop.read_urdf, use_kind),
     "urdf, repaired": Format(
         ".urdf", "read_urdf", odd_xml, partial(interop.read_urdf, strict=False), use_kind
+    ),
+    "genotype": Format(".json", "Genotype.from_file", odd_json, Genotype.from_file, use_genotype),
+    "gait": Format(".json", "GaitRecord.load", odd_json, GaitRecord.load, use_gait),
+    "evolution": Format(
+        ".json", "EvolutionRecord.load", odd_json, EvolutionRecord.load, use_evolution
+    ),
+    "table of places": Format(".csv", "bus.motions.read", odd_table, _motion, use_motion),
+    "project with runs": Format(
+        ".zip",
+        "studio.imports.read",
+        odd_archive,
+        lambda path: imports.read(path.name, path.read_bytes()),
+        use_imported,
     ),
     "drawing": Format(
         ".txt",
@@ -595,6 +695,34 @@ def valid_files() -> dict[str, list[bytes]]:
         ):
             scenario = mr.Scenario(organism=crab, hinges="physical", **options)
             found["scenario"].append(written(scenario.save))
+        space = BodySpace("backbone", (3, 5))
+        one, other = (Genotype.random(space, np.random.default_rng(k)) for k in (1, 2))
+        found["genotype"] = [written(one.save), written(other.save)]
+        member = {key: one.document()[key] for key in ("frequency", "genes")}
+        entry = {"evaluated": 2, "kept_out": 0, "best": 1.0, "median": 0.5, "leader": 1.0}
+        search = EvolutionRecord(
+            settings={"space": one.document()["space"], "population": 2}, history=(entry,),
+            members=({"genotype": member, "score": 1.0, "generation": 0},),
+        )  # fmt: skip
+        found["evolution"] = [written(search.save)]
+        for motion, own in (("wave", {"lag": 0.5}), ("sine", {"phase": {"m0.hinge": 0.1}})):
+            gait = GaitRecord(motion=motion, amplitude=0.4, gait=own)
+            found["gait"].append(written(gait.save))
+        rows = np.column_stack([np.linspace(0, 2, 9), 9 * np.eye(9)[:, :3]])
+        for head in ("", "time [s],q m0.joint [rad],q m1.joint [rad],q m2.joint [rad]"):
+            file = Path(name) / "places.csv"
+            np.savetxt(file, rows, "%.6g", ",", header=head, comments="")
+            found["table of places"].append(file.read_bytes())
+        run = mr.simulate(arm.model("physical"), None, None, 0.02, integrator="RK4", organism=arm)
+        content = project.Project(project.History(project.SavedBody(arm)))
+        record_of_run = RunRecord(
+            number=1, title="fall", status="finished", seconds=0.02, took=0.1,
+            settings=project.NEW_SETTINGS,
+        )  # fmt: skip
+        content.runs.append(record_of_run)
+        (Path(name) / "1.npz").write_bytes(written(run.save, ".npz"))
+        (Path(name) / "1.json").write_text("{}")
+        found["project with runs"] = [imports.archive(content, Path(name), 10**7)[0]]
         found["drawing"] = [b"B^--B^\n|\nB>", b"B^--B^--B^\n    |\n    B^"]
     for name in ("cobra modules", "urdf"):
         found[f"{name}, repaired"] = found[name]

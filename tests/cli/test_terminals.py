@@ -105,6 +105,12 @@ def test_a_drawing_fits_40_columns():
     assert max(map(len, told.splitlines()[:6])) <= 40
 
 
+def test_a_table_in_ascii_is_as_wide_as_it_was_laid_out():
+    told = run("walk", "crab", "--duration", "0.05", columns=40, LC_ALL="C").stdout
+    assert "deg from x" in told
+    assert max(map(len, told.splitlines())) <= 40
+
+
 def table():
     made = output.plain_table()
     made.add_column("joint", no_wrap=True)

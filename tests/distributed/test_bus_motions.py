@@ -89,6 +89,8 @@ def test_of_rows_that_are_close_the_means_are_followed(tmp_path):
         ("0,1,0\n1,x,0\n", ("finite numbers",)),
         ("time [s],q m0.joint [rad]\n0,0\n1,0\n", ("no column 'q m1.joint'", "time, q m0.joint")),
         ("time,q m0.joint,q m1.joint\n0,0,0\n1,0\n", ("at least two rows",)),
+        (f"0,1,0\n1,{'1' * 200_000},0\n", ("not a table with commas", "131072")),
+        ("-1.7e308,1,0\n1.7e308,1,0\n", ("numbers up to 1e+15", "got 1.7e+308")),
     ],
 )
 def test_files_that_are_no_motion_are_told(tmp_path, text, pieces):
@@ -96,6 +98,22 @@ def test_files_that_are_no_motion_are_told(tmp_path, text, pieces):
     path.write_text(text)
     with complains(FileError, "places.csv", *pieces):
         motions.read("quintic", str(path), MODEL)
+
+
+def test_lines_end_as_on_any_system(tmp_path):
+    path = tmp_path / "places.csv"
+    path.write_bytes(b"0,90,0.5\r1,0,0\r\n2,0,0\n")
+    motion, duration = motions.read("steps", str(path), MODEL)
+    assert duration == 2.0
+    np.testing.assert_allclose(motion(0.5).q, [np.pi / 2, 0.5])
+
+
+@pytest.mark.parametrize("kind", ["quintic", "spline", "csv"])
+def test_times_that_are_too_close_for_a_curve_are_told(tmp_path, kind):
+    path = tmp_path / "places.csv"
+    path.write_text("0,1,0\n5e-324,2,0\n1e-323,3,0\n")
+    with complains(StateError, "no smooth curve", "more evenly apart"):
+        motions.read(kind, str(path), MODEL)
 
 
 def test_kinds_that_are_unknown_are_told(path):

@@ -3,12 +3,14 @@
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
 from modurob import FileError, examples, simulate
+from modurob.modules import archives
 from modurob.sim import Trajectory
 from modurob.sim.output import npz
 from oracles import complains
@@ -93,6 +95,19 @@ def test_a_declared_size_that_is_too_small_is_found_out(path, arrays):
         Trajectory.load(path)
 
 
+def test_no_more_than_the_declared_size_is_unpacked(path):
+    content = bytearray(packed([("header", np.zeros(4 * 10**6))], zipfile.ZIP_DEFLATED))
+    at = content.find(b"PK\1\2") + 24  # the size in the list of members
+    content[at : at + 4] = struct.pack("<I", 1000)
+    path.write_bytes(content)
+    tracemalloc.start()
+    with complains(FileError, "run.npz", "Bad CRC-32"):
+        Trajectory.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 10**6  # of 32 MB that the member holds
+
+
 def test_compressed_files_are_read_too(path, arrays):
     path.write_bytes(packed(arrays.items(), zipfile.ZIP_DEFLATED))
     assert np.array_equal(Trajectory.load(path).q, arrays["0.q"])
@@ -119,7 +134,7 @@ def test_an_array_of_no_part_is_refused(path, arrays):
 
 
 def test_an_absurd_list_of_members_is_refused_before_it_is_read(path, arrays, monkeypatch):
-    monkeypatch.setattr(npz, "LARGEST_INDEX", 100)
+    monkeypatch.setattr(archives, "LARGEST_INDEX", 100)
     path.write_bytes(packed(arrays.items()))
     monkeypatch.setattr(zipfile, "ZipFile", None)
     with complains(FileError, "run.npz", "a list of members of", "at most 100"):

@@ -13,8 +13,11 @@ import pytest
 
 import modurob as mr
 from modurob import FileError, examples
+from modurob.distributed.bus import motions
 from modurob.interop import read_cobra_assembly, read_cobra_modules, read_urdf
 from modurob.modules import files, record
+from modurob.scenario.gait_files import GaitRecord
+from modurob.search import EvolutionRecord, Genotype
 from modurob.sim import Trajectory
 from modurob.studio import folder, project
 from oracles import complains
@@ -30,6 +33,11 @@ READERS = {
     "urdf": read_urdf,
     "cobra modules": read_cobra_modules,
     "cobra assembly": lambda path: read_cobra_assembly(path, {}),
+    "scenario": mr.Scenario.load,
+    "gait": GaitRecord.load,
+    "genotype": Genotype.from_file,
+    "search": EvolutionRecord.load,
+    "table": lambda path: motions.read("csv", path, examples.arm("b").model("physical")),
 }
 every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 PATIENCE_S = 5.0  # a reader that opens a pipe waits forever
@@ -70,7 +78,7 @@ def test_pipes_devices_sockets_and_folders_are_refused_at_once(read, tmp_path, m
 
 
 @every_reader
-@pytest.mark.parametrize("path", ["", "a\0b", b"bytes", None, 3])
+@pytest.mark.parametrize("path", ["", "a\0b", "half of \ud800", b"bytes", None, 3])
 def test_what_is_no_path_is_refused(read, path):
     with complains(FileError, "a file is given by its path"):
         read(path)

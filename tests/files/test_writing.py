@@ -5,14 +5,23 @@ import os
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import modurob as mr
 from modurob import FileError, WriteError, examples, simulate
 from modurob.compiler.emit_c import c_sources
 from modurob.drawing import charts
-from modurob.interop import write_cobra_assembly, write_cobra_modules, write_mjcf, write_urdf
+from modurob.interop import (
+    write_cobra_assembly,
+    write_cobra_modules,
+    write_mjcf,
+    write_srdf,
+    write_urdf,
+)
 from modurob.modules import files, record
+from modurob.scenario.gait_files import GaitRecord
+from modurob.search import BodySpace, Genotype
 from modurob.sim.output import video
 from oracles import complains
 
@@ -25,6 +34,7 @@ def run():
 
 
 SCOUT = mr.catalog.get("scout")
+GENOTYPE = Genotype.random(BodySpace("backbone", (3, 3)), np.random.default_rng(0))
 WRITERS = {  # ending of the file, and what writes it from a run
     "organism": (".json", lambda run, path: ARM.save(path)),
     "record": (".json", lambda run, path: record.write_json(record.Record(1, SCOUT), path)),
@@ -39,6 +49,11 @@ WRITERS = {  # ending of the file, and what writes it from a run
     "mjcf": (".xml", lambda run, path: write_mjcf(ARM, path)),
     "cobra modules": (".json", lambda run, path: write_cobra_modules(ARM, path)),
     "cobra assembly": (".json", lambda run, path: write_cobra_assembly(ARM, path)),
+    "srdf": (".srdf", lambda run, path: write_srdf(ARM, path, samples=1)),
+    "viewer": (".html", lambda run, path: ARM.view().save(path)),
+    "scenario": (".json", lambda run, path: mr.Scenario(organism=ARM).save(path)),
+    "gait": (".json", lambda run, path: GaitRecord(motion="wave").save(path)),
+    "genotype": (".json", lambda run, path: GENOTYPE.save(path)),
     "code": ("", lambda run, path: c_sources(ARM.model(), "it", "float64").write(path)),
 }
 every_writer = pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
@@ -48,7 +63,7 @@ file_writers = pytest.mark.parametrize(
 
 
 @every_writer
-@pytest.mark.parametrize("path", ["", "a\0b", b"bytes", 3])
+@pytest.mark.parametrize("path", ["", "a\0b", "half of \ud800", b"bytes", 3])
 def test_what_is_no_path_is_refused(writer, run, path):
     if isinstance(path, str) and path:
         path += writer[0]

@@ -20,6 +20,7 @@ from modurob.errors import FileError, StateError, UnknownNameError, WriteError
 from modurob.modules.files import LARGEST_FILE_BYTES
 from modurob.search import (
     BodySpace,
+    EvolutionRecord,
     Genotype,
     Individual,
     SearchTask,
@@ -218,9 +219,18 @@ def test_a_checkpoint_of_other_settings_is_refused(whole_search, tmp_path):
     path.write_text(json.dumps(data))
     with complains(FileError, str(path), "genes"):
         evolve(TASK, **RUN, checkpoint=path)
+    data = json.loads(whole_search[1])
+    data["members"][0]["measures"] = [1.0]
+    path.write_text(json.dumps(data))
+    with complains(FileError, str(path), "a member has 1 measures, expected 0"):
+        evolve(TASK, **RUN, checkpoint=path)
     path.write_text('{"format": "modurob-gait", "version": 1}')
     with complains(FileError, "expected 'modurob-evolution'"):
         evolve(TASK, **RUN, checkpoint=path)
+    del data["settings"]["space"]
+    path.write_text(json.dumps(data))
+    with complains(FileError, "genotype: space"):
+        EvolutionRecord.load(path).individuals()
 
 
 # -- evaluation ------------------------------------------------------------------------------------

@@ -127,6 +127,11 @@ def test_a_damaged_or_hostile_archive_loses_no_more_than_the_run_and_leads_nowhe
         imports.read("bad.zip", packed({"a.txt": b""}))
     with pytest.raises(FileError, match="not a ZIP archive"):
         imports.read("bad.zip", data[:200])
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_BZIP2) as archive:  # unpacked whole when read
+        archive.writestr("project.modurob.json", b"{}")
+    with pytest.raises(FileError, match=r"bomb\.zip: .*'project\.modurob\.json' is .*packed unusu"):
+        imports.read("bomb.zip", stream.getvalue())
     monkeypatch.setattr(imports, "LARGEST_MEMBER", 100)
     with pytest.raises(FileError, match="too large files"):
         imports.read("bomb.zip", packed({"project.modurob.json": bytes(101)}))

@@ -232,8 +232,8 @@ class WalkReport:
         nowhere = "none: it went nowhere"
         for name, value in {
             "distance": f"{m.distance:.3f} m in {m.duration:g} s ({m.speed:.3f} m/s)",
-            "heading": f"{round(math.degrees(m.heading))}° from x",
-            "turned": f"{round(math.degrees(m.turn))}°",
+            "heading": f"{round(math.degrees(m.heading))} deg from x",
+            "turned": f"{round(math.degrees(m.turn))} deg",
             "cost of transport": (
                 f"{m.cost_of_transport:.2f} ({m.work:.1f} J)"
                 if math.isfinite(m.cost_of_transport)

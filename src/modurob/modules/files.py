@@ -47,7 +47,8 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     """`path` as a path that can name a file or a folder, or a `FileError`."""
     try:
         text = os.fspath(path)
-    except TypeError:
+        os.fsencode(text)
+    except (TypeError, UnicodeEncodeError):  # no path, or half a character
         text = b""
     if not isinstance(text, str) or not text or "\0" in text:
         raise FileError(f"a file is given by its path, got {reprlib.repr(path)}")

@@ -107,7 +107,8 @@ class EvolutionRecord(FrozenRecord):
 
     def individuals(self) -> list[Individual]:
         """The members as values."""
-        head = {"format": GENOTYPE, "version": GENOTYPE_VERSION, "space": self.settings["space"]}
+        space = self.settings.get("space")
+        head = {"format": GENOTYPE, "version": GENOTYPE_VERSION, "space": space}
         return [
             Individual(
                 Genotype.from_document({**head, **one.genotype}),
@@ -201,6 +202,12 @@ def evolve(
         search.members = record.individuals()
     except ModurobError as error:
         raise FileError(f"{checkpoint}: {error}") from None
+    for one in search.members:
+        if len(one.measures) != len(search.measures):
+            raise FileError(
+                f"{checkpoint}: a member has {len(one.measures)} measures, expected "
+                f"{len(search.measures)}"
+            )
     for generation in range(len(record.history), generations):
         function = partial(
             _brood, search=search, task=chosen, target=target, seed=seed, generation=generation

@@ -13,7 +13,7 @@ import numpy as np
 
 from modurob.checks import whole
 from modurob.drawing import charts, picture
-from modurob.modules.files import finite, write_document, write_file
+from modurob.modules.files import checked_path, finite, write_document, write_file
 from modurob.scenario.gait_files import GaitRecord
 from modurob.search.evolution import SearchResult
 from modurob.search.strategies import Individual, strategy_class
@@ -84,7 +84,7 @@ def write_gallery(
         films: Whether to make films.
         progress: Called with the share done.
     """
-    home, found = Path(folder), []
+    home, found = checked_path(folder), []
     chosen = _different(result.best, whole("bodies", bodies, 0))
     for k, individual in enumerate(chosen):
         found.append(_write_winner(result, individual, f"winner-{k + 1}", home, films))

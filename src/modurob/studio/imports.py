@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from modurob import FileError, ModelWarning, ModuleType, ModurobError, Organism, Trajectory
 from modurob.interop import read_cobra_assembly, read_cobra_modules, read_urdf
+from modurob.modules.archives import read_member, reading_archive
 from modurob.modules.files import parse_json, read_text
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.scenario.settings import RunRecord
@@ -145,11 +146,9 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 def _archive(path: Path, name: str, content: bytes) -> Imported:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as source:
-            files = _members(source, name)
-    except ModurobError:
-        raise
-    except Exception as error:  # zipfile and zlib have a dozen kinds, and promise none
+        with reading_archive(io.BytesIO(content)) as source:
+            files = _members(source)
+    except (FileError, OSError) as error:
         raise FileError(f"{name}: not a ZIP archive that can be read: {error}") from None
     if PROJECT in files:
         return _project(path, name, files)
@@ -167,14 +166,20 @@ def _archive(path: Path, name: str, content: bytes) -> Imported:
     )
 
 
-def _members(source: zipfile.ZipFile, name: str) -> dict[str, bytes]:
+def _members(source: zipfile.ZipFile) -> dict[str, bytes]:
     entries = [entry for entry in source.infolist() if not entry.is_dir()]
     sizes = [entry.file_size for entry in entries]
     if len(sizes) > MOST_MEMBERS or max(sizes, default=0) > LARGEST_MEMBER:
-        raise FileError(f"{name}: holds too many or too large files")
+        raise FileError("holds too many or too large files")
     if sum(sizes) > LARGEST_UNPACKED:
-        raise FileError(f"{name}: at most {LARGEST_UNPACKED // 2**20} MB of files can be unpacked")
-    return {entry.filename: source.read(entry) for entry in entries}
+        raise FileError(f"at most {LARGEST_UNPACKED // 2**20} MB of files can be unpacked")
+    files: dict[str, bytes] = {}
+    for entry in entries:
+        try:
+            files[entry.filename] = read_member(source, entry)
+        except FileError as error:
+            raise FileError(f"its file {ascii(entry.filename)[:80]} {error}") from None
+    return files
 
 
 def _project(path: Path, name: str, files: dict[str, bytes]) -> Imported:

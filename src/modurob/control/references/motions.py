@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ MOST_SPEED = 15 / 8
 MOST_ACCELERATION = 10 / np.sqrt(3)
 SLACK = 1e-9  # excess over a limit that is rounding
 ROUNDING = 1e-9  # of its length: a time this close to the end of a record is the end
+UNFIT = (
+    "no smooth curve of finite numbers goes through these places: give times that are more evenly "
+    "apart, and places that are closer"
+)
 
 
 class SetPoint:
@@ -84,9 +89,11 @@ class Quintic:
                 raise StateError(f"{name} is one number or {len(first)}, got shape {array.shape}")
             ends.append(np.broadcast_to(array, first.shape))
         v0, v1, a0, a1 = ends
-        c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
-        D = np.diag(np.arange(1.0, 6.0), 1) / T  # D c: coefficients of the derivative
-        self._c = np.hstack([c, D @ c, D @ D @ c])
+        with np.errstate(all="ignore"):
+            c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
+            D = np.diag(np.arange(1.0, 6.0), 1) / T  # D c: coefficients of the derivative
+            self._c = np.hstack([c, D @ c, D @ D @ c])
+        _check_finite(self._c)
 
     def __call__(self, t: float) -> Reference:
         x = min(max((t - self.begin) / self.duration, 0.0), 1.0)
@@ -110,10 +117,17 @@ class Spline:
 
         self.times, self.q = _knots(times, q, least=2)
         still = [(1, np.zeros(self.q.shape[1])), (2, np.zeros(self.q.shape[1]))]
-        self._lay(make_interp_spline(self.times, self.q, k=5, bc_type=(still, still)))
+        self._lay(lambda: make_interp_spline(self.times, self.q, k=5, bc_type=(still, still)))
 
-    def _lay(self, curve: Any) -> None:
-        self._curves = curve, curve.derivative(1), curve.derivative(2)
+    def _lay(self, fit: Callable[[], Any]) -> None:
+        """Take a curve of SciPy's with its derivatives; refuse one that its knots do not fix."""
+        with np.errstate(all="ignore"):
+            try:
+                curve = fit()
+                self._curves = curve, curve.derivative(1), curve.derivative(2)
+            except (ValueError, np.linalg.LinAlgError):  # singular, or infinite on the way there
+                raise StateError(UNFIT) from None
+        _check_finite(*(each.c for each in self._curves))
 
     def __call__(self, t: float) -> Reference:
         inside = min(max(t, self.times[0]), self.times[-1])
@@ -138,9 +152,10 @@ class Recorded(Spline):
         self.times, self.q = _knots(times, q, least=2)
         self.hold = hold
         if v is None:
-            self._lay(CubicSpline(self.times, self.q))
+            self._lay(lambda: CubicSpline(self.times, self.q))
         else:
-            self._lay(CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1]))
+            slopes = _knots(times, v, least=2)[1]
+            self._lay(lambda: CubicHermiteSpline(self.times, self.q, slopes))
 
     @classmethod
     def of(cls, trajectory: Any, *, hold: bool = False) -> Recorded:
@@ -220,6 +235,11 @@ def _row(name: str, value: ArrayLike) -> np.ndarray:
     if array.ndim != 1:
         raise StateError(f"{name} is one number for each joint, got shape {array.shape}")
     return array
+
+
+def _check_finite(*coefficients: np.ndarray) -> None:
+    if not all(np.isfinite(each).all() for each in coefficients):
+        raise StateError(UNFIT)
 
 
 def _knots(times: ArrayLike, q: ArrayLike, least: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,6 +13,7 @@ from modurob.control.references import Quintic, Recorded, Spline, Steps
 from modurob.errors import FileError, StateError, choices
 from modurob.gaits import gait_class
 from modurob.model import Model
+from modurob.model.model import LARGEST_DISPLACEMENT
 from modurob.modules.files import read_text
 from modurob.reference import Reference
 
@@ -47,7 +47,10 @@ def table(text: str, model: Model, path: str) -> tuple[np.ndarray, np.ndarray]:
     file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
     """
     text = text.removeprefix("\ufeff")  # of spreadsheets
-    rows = [row for row in csv.reader(io.StringIO(text)) if row]
+    try:
+        rows = [row for row in csv.reader(text.splitlines()) if row]
+    except csv.Error as error:
+        raise FileError(f"{path}: not a table with commas: {error}") from None
     if rows and not _is_number(rows[0][0]):
         times, q = _named(path, rows, model)
     else:
@@ -115,6 +118,8 @@ def _numbers(path: str, rows: list[list[str]]) -> np.ndarray:
         table = np.array(np.nan)
     if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
         raise FileError(f"{path}: at least two rows of as many finite numbers each are expected")
+    if (largest := np.abs(table).max(initial=0.0)) > LARGEST_DISPLACEMENT:
+        raise FileError(f"{path}: numbers up to {LARGEST_DISPLACEMENT:g}, got {largest:g}")
     return table
 
 
