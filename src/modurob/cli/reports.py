@@ -193,7 +193,8 @@ class BalanceReport:
             "largest speed, torque": (
                 f"{facts['largest_speed']:.2g} rad/s, {facts['largest_torque']:.2g} N m"
             ),
-            "error of the center": known + (f", {cut_off} modules cut off" if cut_off else ""),
+            "error of the center": known
+            + (f", {cut_off} module{'s' * (cut_off != 1)} cut off" if cut_off else ""),
             "messages": f"{facts['messages']:,} ({rate:,.0f} per second{lost})",
             "speed": f"{facts['times_real_time']:.2g} times real time",
         }.items():
