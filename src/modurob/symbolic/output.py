@@ -72,7 +72,7 @@ class MathMl(MathMLPresentationPrinter):
         return whole
 
     def _print_Mul(self, expr: Any) -> Any:
-        row = super()._print_Mul(expr)
+        row: Any = super()._print_Mul(expr)
         for factor in row.childNodes[1:]:
             times, first = factor.previousSibling, factor
             while first.tagName in ("mrow", "msup"):
@@ -86,7 +86,7 @@ class MathMl(MathMLPresentationPrinter):
         return row
 
     def _print_Function(self, e: Any) -> Any:
-        row = super()._print_Function(e)
+        row: Any = super()._print_Function(e)
         for bracket in (row.lastChild.firstChild, row.lastChild.lastChild):
             bracket.setAttribute("stretchy", "false")
         return row
