@@ -66,6 +66,7 @@ def equations(organism: mr.Organism) -> list[str]:
     formulas = organism.equations("dyad")
     physical = organism.equations("physical")
     terms = sum(len(physical.exact_entry(entry)) for entry in physical.entries())
+    print(f"equations: {terms:,} terms with every joint of the hardware")
     return [
         "<h2>Equations of motion</h2>",
         f"<p>In the papers' model {len(formulas.model.joint_names)} joints move and "
@@ -158,6 +159,7 @@ def checks(organism: mr.Organism) -> tuple[list[str], VerificationReport]:
 
 def main() -> None:
     OUTPUT.mkdir(exist_ok=True)
+    print("\nReport: equations, a fall, a gait, a walk, balance and checks, a few seconds each")
     crab = mr.examples.crab()
     body = ["<h1>The crab</h1>", viewer(crab, "crab_view", "the crab")]
     for part in (equations(crab), fall(crab), follow(crab), walk(), balance()):

@@ -130,7 +130,7 @@ def test_a_balancing_run_is_told_on_one_screen(screen):
         "stays below a tenth    after 1.50 s",
         "first below a tenth    at 1.25 s",
         "largest speed, torque  0.25 rad/s, 3 N m",
-        "error of the center    2 mm, worst module, 1 modules cut off",
+        "error of the center    2 mm, worst module, 1 module cut off",
         "messages               1,234 (617 per second, 56 lost)",
         "speed                  0.5 times real time",
         "",

@@ -420,7 +420,7 @@ def test_random_organisms_need_a_generator(rng):
 
 @pytest.mark.parametrize("modules", [0, -2, 2.5, "three"])
 def test_random_organisms_have_a_whole_number_of_modules(modules):
-    with complains(StateError, "at least one module", str(modules)):
+    with complains(StateError, "whole number of at least 1", str(modules)):
         Organism.random("backbone", modules, np.random.default_rng(0))
 
 

@@ -189,7 +189,7 @@ def test_a_recorded_run_is_followed(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--to", "300,0,0"), "m1.hinge at 300 ° is beyond its limits, -90 to 90 °"),
+        (("--to", "300,0,0"), "m1.hinge at 300° is beyond its limits, -90 to 90°"),
         (("--gains", "k0=1,2 k1=3"), "k0 is one number, one for each of 3 joints"),
         (("--gains", "k0"), "--gains takes name=numbers"),
         (("--gains", "k0=a"), "--gains k0 takes numbers"),
@@ -224,7 +224,7 @@ def test_bad_input_is_one_line(options, words):
 
 
 def test_a_start_beyond_the_limits_of_a_joint_is_named():
-    words = "m1.hinge at 171.9 ° is beyond its limits, -90 to 90 °"
+    words = "m1.hinge at 171.9° is beyond its limits, -90 to 90°"
     scenario = mr.Scenario(organism="crab", pose={"m1.hinge": 3.0}, duration=0.01)
     assert scenario.run().note == f"The start of {words}."
     done = CliRunner().invoke(

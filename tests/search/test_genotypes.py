@@ -371,8 +371,8 @@ def test_bad_files_are_refused_in_one_line(change, message):
         ({"kinds": "chen_link"}, "no port of chen_link mates with another"),
         ({"kinds": "virtual_px"}, "is a virtual joint, which never docks"),
         ({"modules": 4}, "modules of a body space is a pair"),
-        ({"modules": (5, 4)}, "the most modules of a body must be a whole number from 5"),
-        ({"modules": (0, 4)}, "the fewest modules"),
+        ({"modules": (5, 4)}, "the largest number of modules must be a whole number from 5"),
+        ({"modules": (0, 4)}, "the smallest number of modules"),
         ({"hinges": "soft"}, "hinges must be 'dyad' or 'physical'"),
         ({"amplitude": 1.5}, "amplitude of a body space"),
         (

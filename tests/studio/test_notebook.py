@@ -22,7 +22,17 @@ def test_an_organism_is_a_picture():
 
 
 def test_an_incidence_matrix_keeps_its_columns():
-    assert examples.crab().aim()._repr_html_().startswith("<pre>    e1  e2")
+    html = examples.crab().aim()._repr_html_()
+    assert html.startswith('<pre style="font-family:monospace">    e1  e2')
+
+
+def test_measures_of_a_walk_are_a_table_with_units():
+    found = mr.walking.WalkMetrics(2.0, 0.5, 0.25, 0.0, 0.0, 3.0, *[np.inf] * 2, np.nan, *[0.0] * 2)
+    assert found._repr_html_().splitlines()[:2] == [
+        '<pre style="font-family:monospace">distance           0.500 m in 2 s (0.250 m/s)',
+        "heading            0 deg from x",
+    ]
+    assert "slip               none: it went nowhere" in str(found)
 
 
 def test_a_model_is_a_table_of_its_joints_with_escaped_names():

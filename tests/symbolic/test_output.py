@@ -140,6 +140,14 @@ def test_mathml_of_a_rate_is_its_letter_below_dots():
     ]
 
 
+def test_mathml_has_minus_signs_and_a_thin_space_before_functions():
+    text = PENDULUM.mathml("C[1,2]")
+    assert "<mo>-</mo>" not in text
+    assert "<mo>&#8722;</mo>" in text
+    space, brackets = '<mo rspace="0.17em">&InvisibleTimes;</mo>', '<mo stretchy="false">(</mo>'
+    assert f"{space}<mrow><mi>sin</mi><mrow>{brackets}" in text
+
+
 # -- substitution ----------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ Examples:
 @click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip
 @click.option("--heartbeat", type=float, default=0.25, show_default=True, metavar="SECONDS",
-              help="Interval in which a module sends several messages.")  # fmt: skip
+              help="Heartbeat: each module sends several messages in this time.")  # fmt: skip
 @click.option("--loss", type=float, default=0.0, show_default=True, metavar="CHANCE",
               help="Probability that a datagram is dropped.")  # fmt: skip
 @click.option("--transport", type=click.Choice(between_processes()), default=DEFAULT,

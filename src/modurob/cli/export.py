@@ -47,9 +47,9 @@ MODULES, JOINTS = 16, 12  # of the runtime, by default
               help="C99 library for robots that model themselves, sized for the modules of the "
               "organism, which has to fit, or of the catalog if none is given.")  # fmt: skip
 @click.option("--modules", type=click.IntRange(1), metavar="N",
-              help=f"With --runtime: most modules of a robot.  [default: {MODULES}]")  # fmt: skip
+              help=f"With --runtime: largest number of modules.  [default: {MODULES}]")  # fmt: skip
 @click.option("--joints", type=click.IntRange(1), metavar="N",
-              help=f"With --runtime: most joints of a robot.  [default: {JOINTS}]")  # fmt: skip
+              help=f"With --runtime: largest number of joints.  [default: {JOINTS}]")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
 @click.option("--name", "word", metavar="TEXT",
               help="Name of the files, and in them.  [default: that of the organism]")  # fmt: skip

@@ -120,7 +120,7 @@ def _from_aim(text: str, kinds: str | None) -> Organism:
         matrix = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise MatrixError(
-            f"--aim is not JSON ({error}); it looks like '[[3,0],[4,3],[0,4]]'"
+            f"--aim is not JSON ({error}); it should look like '[[3,0],[4,3],[0,4]]'"
         ) from None
     if not isinstance(matrix, list) or not all(isinstance(row, list) for row in matrix):
         raise MatrixError("--aim is a list of rows, one for each module: '[[3,0],[4,3],[0,4]]'")

@@ -193,7 +193,8 @@ class BalanceReport:
             "largest speed, torque": (
                 f"{facts['largest_speed']:.2g} rad/s, {facts['largest_torque']:.2g} N m"
             ),
-            "error of the center": known + (f", {cut_off} modules cut off" if cut_off else ""),
+            "error of the center": known
+            + (f", {cut_off} module{'s' * (cut_off != 1)} cut off" if cut_off else ""),
             "messages": f"{facts['messages']:,} ({rate:,.0f} per second{lost})",
             "speed": f"{facts['times_real_time']:.2g} times real time",
         }.items():
@@ -229,24 +230,7 @@ class WalkReport:
         walk, m, console = self.walk, self.walk.metrics, output.console()
         table = output.plain_table("", header=False)
         table.add_column("")
-        nowhere = "none: it went nowhere"
-        for name, value in {
-            "distance": f"{m.distance:.3f} m in {m.duration:g} s ({m.speed:.3f} m/s)",
-            "heading": f"{round(math.degrees(m.heading))} deg from x",
-            "turned": f"{round(math.degrees(m.turn))} deg",
-            "cost of transport": (
-                f"{m.cost_of_transport:.2f} ({m.work:.1f} J)"
-                if math.isfinite(m.cost_of_transport)
-                else nowhere
-            ),
-            "slip": f"{m.slip:.2f} of the distance" if math.isfinite(m.slip) else nowhere,
-            "stability margin": (
-                f"{1e3 * m.stability_margin:.0f} mm on average, {1e3 * m.least_margin:.0f} mm at "
-                f"worst; inside for {100 * m.stable:.0f} % of the time"
-                if math.isfinite(m.stability_margin)
-                else "none: it never touched the ground"
-            ),
-        }.items():
+        for name, value in m.words().items():
             table.add_row(name, value)
         x, y = (math.degrees(math.atan(rise)) for rise in walk.ground.slope)
         on = f", slope {x:.3g}°, {y:.3g}°" if x or y else ""

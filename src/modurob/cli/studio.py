@@ -43,7 +43,7 @@ def command(
     """Open the studio: build organisms, see their equations, simulate and control them.
 
     FILE is a project of the studio or an organism that `modurob new` wrote; without one, the
-    studio starts empty. It runs on this machine and can be reached from this machine only.
+    studio starts empty. Unless --host says otherwise, only this machine can reach it.
     """
     output.check_path("FILE", file)
     output.check_path("--folder", folder)

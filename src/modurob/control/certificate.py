@@ -144,8 +144,8 @@ def _notes(law: Controller) -> tuple[str, ...]:
     if law.sample_time is not None:
         late = f" and comes {law.delay:g} s late" if law.delay else ""
         notes.append(
-            f"torque is held for {law.sample_time:g} s{late}: that is in the eigenvalues, with the "
-            "inertia at the set point"
+            f"torque is held for {law.sample_time:g} s{late}: the eigenvalues include "
+            "that, with the inertia at the set point"
         )
     if hasattr(law, "lyapunov"):
         notes.append("for set points; motions are followed with an error that stays")

@@ -48,7 +48,7 @@ def _check_index(stream: BinaryIO) -> None:
     stream.seek(0)
     place = tail.rfind(b"PK\5\6")
     if place < 0 or len(tail) < place + END.size:
-        raise FileError("no ZIP archive, or one that was cut off")
+        raise FileError("not a ZIP archive, or a truncated one")
     index = END.unpack_from(tail, place)[5]
     before = place - LOCATOR_SIZE - END_64.size
     if before >= 0 and tail[before : before + 4] == b"PK\6\6":

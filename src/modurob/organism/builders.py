@@ -286,7 +286,7 @@ def random(kind: str | ModuleType | Kinds, modules: int, rng: np.random.Generato
     """See `Organism.random`."""
     generator(rng, "a random organism")
     if not is_whole(modules) or modules < 1:
-        raise StateError(f"an organism has at least one module, a whole number; got {modules!r}")
+        raise StateError(f"modules must be a whole number of at least 1, got {modules!r}")
     given = [kind] if isinstance(kind, str | ModuleType) else list(kind)
     kinds = [kind for kind in map(resolve_kind, given) if not kind.virtual]
     if not kinds:

@@ -57,7 +57,12 @@ class Aim:
         return aligned([["", *joints, ""], *rows, ["", *self.classes, ""]], str.rjust)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return monospaced(str(self))
+
+
+def monospaced(text: str) -> str:
+    """Text for a notebook, whose style may give <pre> another font."""
+    return f'<pre style="font-family:monospace">{escape(text)}</pre>'
 
 
 def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str]) -> str:

@@ -515,7 +515,7 @@ def joint_values(model: Model, values: dict[str, float]) -> np.ndarray:
 def _check_limits(field: str, model: Model, places: np.ndarray) -> None:
     """Refuse positions (..., n) beyond the limits of joints."""
     if outside := _beyond_limits(model, places):
-        raise StateError(f"{field}: {outside}; choose a place between them")
+        raise StateError(f"{field}: {outside}; choose a value between them")
 
 
 def _beyond_limits(model: Model, places: np.ndarray) -> str:
@@ -524,11 +524,11 @@ def _beyond_limits(model: Model, places: np.ndarray) -> str:
     if not out.any():
         return ""
     *row, k = (int(x) for x in np.argwhere(out)[0])
-    scale, unit = (1.0, "m") if model.prismatic[k] else (180 / np.pi, "°")
+    scale, unit = (1.0, " m") if model.prismatic[k] else (180 / np.pi, "°")
     value, low, high = (scale * x for x in (places[(*row, k)], model.lower[k], model.upper[k]))
     return (
-        f"{model.joint_names[k]} at {value:.4g} {unit} is beyond its limits, {low:.4g} to "
-        f"{high:.4g} {unit}"
+        f"{model.joint_names[k]} at {value:.4g}{unit} is beyond its limits, {low:.4g} to "
+        f"{high:.4g}{unit}"
     )
 
 

@@ -104,8 +104,8 @@ class BodySpace:
         if hinges not in ("dyad", "physical"):
             raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
         least, most = _pair("modules", modules)
-        least = whole("the fewest modules of a body", least, 1, MOST_MODULES)
-        most = whole("the most modules of a body", most, least, MOST_MODULES)
+        least = whole("the smallest number of modules", least, 1, MOST_MODULES)
+        most = whole("the largest number of modules", most, least, MOST_MODULES)
         low, high = _pair("frequency", frequency)
         low = positive("the lowest frequency", low, "Hz")
         if positive("the highest frequency", high, "Hz") < low:

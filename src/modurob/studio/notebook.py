@@ -14,6 +14,7 @@ from modurob.studio import tables
 PICTURE_PX, PICTURE_DPI = 560, 100
 MOST_MODULES = 200  # of a picture that is drawn without being asked for
 LONGEST_FORMULAS = 60_000  # characters
+FORMULA_MARGIN = "0.5em 0"  # or the dots of one line touch the line above
 
 
 def bundle(value: Any) -> dict[str, str]:
@@ -45,7 +46,9 @@ def _(value: Model) -> dict[str, str]:
 @_rich.register
 def _(value: Equations) -> dict[str, str]:
     formulas = value.mathml()
-    return {} if len(formulas) > LONGEST_FORMULAS else {"text/html": formulas}
+    if len(formulas) > LONGEST_FORMULAS:
+        return {}
+    return {"text/html": formulas.replace("<math ", f'<math style="margin:{FORMULA_MARGIN}" ')}
 
 
 @_rich.register

@@ -42,8 +42,12 @@ class Latex(LatexPrinter):
         return f"{name}{power} {inside}" if argument.is_Symbol else f"{name}{power}({inside})"
 
 
+FUNCTIONS = ("sin", "cos")
+THIN = "0.17em"  # before a function, as in TeX
+
+
 class MathMl(MathMLPresentationPrinter):
-    """SymPy's printer with our subscripts, and dots for rates."""
+    """SymPy's printer with our subscripts, dots for rates, and signs and spaces as in print."""
 
     def __init__(self, quantities: Sequence[NamedSymbol]) -> None:
         super().__init__({})
@@ -66,6 +70,29 @@ class MathMl(MathMLPresentationPrinter):
         whole.appendChild(letter)
         whole.appendChild(self._element("mi", ",".join(quantity.marks)))
         return whole
+
+    def _print_Mul(self, expr: Any) -> Any:
+        row: Any = super()._print_Mul(expr)
+        for factor in row.childNodes[1:]:
+            times, first = factor.previousSibling, factor
+            while first.tagName in ("mrow", "msup"):
+                first = first.firstChild
+            if (
+                times.tagName == "mo"
+                and first.tagName == "mi"
+                and first.firstChild.data in FUNCTIONS
+            ):
+                times.setAttribute("rspace", THIN)
+        return row
+
+    def _print_Function(self, e: Any) -> Any:
+        row: Any = super()._print_Function(e)
+        for bracket in (row.lastChild.firstChild, row.lastChild.lastChild):
+            bracket.setAttribute("stretchy", "false")
+        return row
+
+    def doprint(self, expr: Any) -> str:
+        return super().doprint(expr).replace("<mo>-</mo>", "<mo>&#8722;</mo>")  # no hyphen
 
     def _element(self, kind: str, text: str) -> Any:
         element = self.dom.createElement(kind)

@@ -9,6 +9,7 @@ import numpy as np
 
 from modurob.distributed.balancing.support import support_polygon
 from modurob.errors import StateError
+from modurob.organism.matrices import aligned, monospaced
 from modurob.sim import BodyTrajectory, Ground, Trajectory
 from modurob.spatial import se3
 from modurob.spatial.scalars import matvec
@@ -49,6 +50,34 @@ class WalkMetrics(NamedTuple):
     stability_margin: float
     least_margin: float
     stable: float
+
+    def words(self) -> dict[str, str]:
+        """Each measure with its unit."""
+        nowhere = "none: it went nowhere"
+        return {
+            "distance": f"{self.distance:.3f} m in {self.duration:g} s ({self.speed:.3f} m/s)",
+            "heading": f"{round(math.degrees(self.heading))} deg from x",
+            "turned": f"{round(math.degrees(self.turn))} deg",
+            "cost of transport": (
+                f"{self.cost_of_transport:.2f} ({self.work:.1f} J)"
+                if math.isfinite(self.cost_of_transport)
+                else nowhere
+            ),
+            "slip": f"{self.slip:.2f} of the distance" if math.isfinite(self.slip) else nowhere,
+            "stability margin": (
+                f"{1e3 * self.stability_margin:.0f} mm on average, "
+                f"{1e3 * self.least_margin:.0f} mm at worst; "
+                f"inside for {100 * self.stable:.0f} % of the time"
+                if math.isfinite(self.stability_margin)
+                else "none: it never touched the ground"
+            ),
+        }
+
+    def __str__(self) -> str:
+        return aligned(list(self.words().items()), str.ljust)
+
+    def _repr_html_(self) -> str:
+        return monospaced(str(self))
 
 
 def walk_metrics(trajectory: Trajectory | BodyTrajectory, ground: Ground) -> WalkMetrics:

@@ -66,7 +66,7 @@ class FaultyLinks:
         rng: np.random.Generator | None,
     ) -> None:
         if not (is_number(loss) and 0 <= loss < 1):
-            raise StateError(f"loss must be a chance from 0 to below 1, got {loss!r}")
+            raise StateError(f"loss must be a probability from 0 to below 1, got {loss!r}")
         if loss:
             generator(rng, "a loss of messages")
         w = network.wiring

@@ -411,9 +411,9 @@ def _readable(endpoints: list[Endpoint], seconds: float) -> list[Endpoint]:
 
 
 def chance(name: str, value: float) -> float:
-    """A chance, or a `StateError`."""
+    """A probability, or a `StateError`."""
     if not is_number(value) or not 0 <= value <= 1:
-        raise StateError(f"{name} must be a chance between 0 and 1, got {value!r}")
+        raise StateError(f"{name} must be a probability between 0 and 1, got {value!r}")
     return float(value)
 
 
