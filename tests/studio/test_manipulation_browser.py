@@ -101,6 +101,14 @@ def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab
     tab.until(lambda: abs(tab.project().pose["m5.joint"] - 1) < TURN)
     assert all(abs(x) < TURN for name, x in tab.project().pose.items() if name != "m5.joint")
 
+    # the arrow of a joint that slides is beside its module, which can be dragged all the same
+    tab.page.mouse.click(*pixels(tab, "m4"))
+    tab.wait("window.modurob.stage.hands.rings.children[0]?.userData.joint.slides")
+    tab.rest()
+    arrow = tab.page.evaluate("window.modurob.stage.hands.rings.children[0].position.toArray()")
+    grips = [tab.page.evaluate(PIXELS, arrow), pixels(tab, "m4")]
+    assert [tab.page.evaluate(GRIPPED, grip) for grip in grips] == ["joint", "body"]
+
     # the pose is kept at two times: keyframes, seen as ghosts
     tab.unfold("Motion by hand: keyframes, a path")
     for count in (1, 2):

@@ -356,7 +356,7 @@ def test_a_run_that_is_computed_shows_its_progress_and_then_itself(on_page, monk
         page.refresh("run")
         assert not panel.run_button.enabled
         assert not panel.walk_button.enabled
-        assert panel.cancel.enabled
+        assert (panel.cancel.visible, panel.reach_button.visible) == (True, False)
         assert (panel.progress.visible, panel.progress.value) == (True, 0.25)
         assert panel.state.text == "0.1 s of 0.4 s"
         monkeypatch.setattr(runs, "busy", property(lambda self: False))
@@ -369,7 +369,7 @@ def test_a_run_that_is_computed_shows_its_progress_and_then_itself(on_page, monk
         page.refresh("run")
         assert page.run_shown == 1
         assert panel.run_button.enabled
-        assert not panel.cancel.enabled
+        assert (panel.cancel.visible, panel.reach_button.visible) == (False, True)
         assert not panel.progress.visible
         page.run_shown = None
         page.refresh("run")  # not awaited again
