@@ -67,6 +67,16 @@ class MathMl(MathMLPresentationPrinter):
         whole.appendChild(self._element("mi", ",".join(quantity.marks)))
         return whole
 
+    def _print_Pow(self, expr: Any) -> Any:
+        """A power of a symbol with its exponent above the subscript, not above all of it."""
+        made = super()._print_Pow(expr)
+        if made.tagName != "msup" or made.firstChild.tagName != "msub":
+            return made
+        base = made.firstChild
+        base.tagName = base.nodeName = "msubsup"
+        base.appendChild(made.lastChild)
+        return base
+
     def _element(self, kind: str, text: str) -> Any:
         element = self.dom.createElement(kind)
         element.appendChild(self.dom.createTextNode(text))
