@@ -18,7 +18,7 @@ LONG = 90_000  # [ms] that anything may take: the machine may be busy with other
 LOOK = 50  # [ms] between two looks at something outside of the page
 # [px] as the page sees it: a phone, a tablet, 1280 x 720 at 150 % and at 200 %, a large screen
 SIZES = [(390, 844), (1024, 768), (853, 480), (640, 360), (1920, 1080)]
-SETTLED = 1000  # [ms] after which a new size of the window is drawn
+REDRAWS = 20  # looks at a new size of the window until it is drawn, a second apart
 FAULTS = Path(__file__).with_name("faults.js").read_text()
 # Half the pixels of the 3D view and the plots each way, drawn without a graphics card: layout and
 # places stay. Few frames too: the eye does not fly (`reduced_motion`).
@@ -205,8 +205,10 @@ class Tab:
         for width, height in sizes:
             self.page.set_viewport_size({"width": width, "height": height})
             faults = self.page.evaluate(FAULTS)
-            if faults:  # the page may still be drawn for the size before
-                self.page.wait_for_timeout(SETTLED)
+            for _ in range(REDRAWS):  # the page may still be drawn for the size before
+                if not faults:
+                    break
+                self.page.wait_for_timeout(1000)
                 faults = self.page.evaluate(FAULTS)
             found += [f"{width} x {height}: {fault}" for fault in faults]
         self.page.set_viewport_size(usual)

@@ -214,8 +214,7 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.page.keyboard.press("Alt+1")
         tab.cell(0, 4)
         tab.modules(5)
-        tab.page.wait_for_timeout(300)
-        tab.reads("saved", "Saved, snake.json not yet")  # the project is, the file waits for Ctrl+S
+        tab.reads("saved", "Saved, not yet in snake.json")  # the project is, that waits for Ctrl+S
         name = tab.name
         assert not refused(tab)
         tab.page.goto("about:blank")

@@ -45,6 +45,15 @@ return sent; })()"""
 AGAIN = """(chosen) => { const { tree } = window.modurob, { modules, sites, kind } = tree;
 tree.set_tree({ modules, sites, kind });
 tree.select(chosen); }"""
+# True if a box is found to be out of sight of which only the lower corner is, nearest to the eye.
+MISSED = """(() => { const { eye, camera, bodies } = window.modurob.stage;
+const at = (x, y) => eye.controls.target.clone().add({ x, y, z: 0 });
+const seen = (p) => Math.max(...p.clone().project(camera).toArray().map(Math.abs)) < 1;
+for (let h = 0.01; h < 9; h += 0.01) {
+  if (!seen(at(h, -h)) && seen(at(-h, -h)) && seen(at(h, h))) {
+    const box = bodies.box();
+    return eye.misses(new box.constructor(at(-h, -h), at(h, h)));
+  } } })()"""
 CALM = "window.modurob.stage.hands.asked === 0"
 CHOSEN = "[...window.modurob.stage.chosen].join()"
 
@@ -73,6 +82,7 @@ def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab
     tab.show("arm", examples.arm("babacab"), hinges="physical")
     tab.move()
     start = pixels(tab, "m6")
+    assert tab.page.evaluate(MISSED) is True
     dragged(tab, start, [start[0] + 90, start[1] + 60])
     tab.wait(f"window.modurob.stage.other.cast && {CALM}")  # the ghost of the start is there
     assert np.allclose(*tab.page.evaluate(PULLED), atol=GRIP)
@@ -100,6 +110,14 @@ def test_a_body_is_dragged_with_its_joints_and_a_joint_is_turned_by_its_ring(tab
     tab.page.mouse.up()
     tab.until(lambda: abs(tab.project().pose["m5.joint"] - 1) < TURN)
     assert all(abs(x) < TURN for name, x in tab.project().pose.items() if name != "m5.joint")
+
+    # the arrow of a joint that slides is beside its module, which can be dragged all the same
+    tab.page.mouse.click(*pixels(tab, "m4"))
+    tab.wait("window.modurob.stage.hands.rings.children[0]?.userData.joint.slides")
+    tab.rest()
+    arrow = tab.page.evaluate("window.modurob.stage.hands.rings.children[0].position.toArray()")
+    grips = [tab.page.evaluate(PIXELS, arrow), pixels(tab, "m4")]
+    assert [tab.page.evaluate(GRIPPED, grip) for grip in grips] == ["joint", "body"]
 
     # the pose is kept at two times: keyframes, seen as ghosts
     tab.unfold("Motion by hand: keyframes, a path")

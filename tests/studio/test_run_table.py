@@ -27,9 +27,9 @@ RUNS = [
 
 def test_tags_name_the_settings_that_differ_and_no_others():
     assert run_table.tags(RUNS) == {
-        1: "frequency 0.5, controller ComputedTorque, estimator none",
-        2: "frequency 1, controller PdGravity, estimator none",
-        3: "frequency 0.5, controller ComputedTorque, estimator Ekf",
+        1: "frequency 0.5, controller computed torque, estimator none",
+        2: "frequency 1, controller PD with gravity compensation, estimator none",
+        3: "frequency 0.5, controller computed torque, estimator EKF",
     }
     assert run_table.tags([RUNS[0], RUNS[0]]) == {1: ""}
 
@@ -59,7 +59,7 @@ def test_two_runs_in_numbers(tmp_path):
     second.write_text(json.dumps(panel([0.0, 1.0, 2.0, None], (0.0, 0.5, 1.0, 1.5))))
     table = rows(run_table.comparison(tmp_path, RUNS[0], RUNS[1]))
     assert table[0] == ["", "run 1", "run 2", "difference"]
-    assert ["controller", "ComputedTorque", "PdGravity", ""] in table
+    assert ["controller", "computed torque", "PD with gravity compensation", ""] in table
     assert ["frequency", "0.5", "1", "+0.5"] in table
     assert ["simulated [s]", "3", "1", "-2"] in table
     assert table[-1] == ["Position, largest [rad]", "4", "2", "at most 6"]

@@ -811,10 +811,10 @@ def test_the_saved_state_is_true_whatever_happens_to_the_files(tmp_path):
     opened = studio.open_file(own)
     assert states(opened) == "Saved"
     opened.dock("backbone", "m1", 3)
-    assert states(opened) == "Saved, snake.json not yet"
+    assert states(opened) == "Saved, not yet in snake.json"
     studio.end()
     again = Studio(Folder(tmp_path / "projects")).open_file(own)  # also after a restart
-    assert again.save_state().words == "Saved, snake.json not yet"
+    assert again.save_state().words == "Saved, not yet in snake.json"
     again.save()
     assert (states(again), len(load(own))) == ("Saved", 3)
 

@@ -144,11 +144,12 @@ def test_a_browser_draws_it_and_plays_it(walk, chromium, tmp_path):
         )
         page.get_by_test_id("play").click()
         seek = "t => { modurob.stage.playback.show(t); modurob.stage.rendered = 0; }"
+        drawn = "modurob.stage.rendered > 0"
         page.evaluate(seek, 0.0)
-        page.wait_for_timeout(300)
+        page.wait_for_function(drawn)
         first = picture(page)
         page.evaluate(seek, 0.3)
-        page.wait_for_timeout(300)
+        page.wait_for_function(drawn)
         stage = page.locator(".stage-canvas").bounding_box()
         top, bottom = int(stage["y"]), int(stage["y"] + stage["height"])
         assert len(np.unique(first[top:bottom].reshape(-1, 3), axis=0)) > 50  # a body, a floor

@@ -138,6 +138,8 @@ def test_mathml_of_a_rate_is_its_letter_below_dots():
         "<mi>d</mi>",
         "<mover><mi>V</mi><mo>&#729;</mo></mover>",
     ]
+    squared = printer.doprint(sympy.Symbol(quantities[0].name) ** 2)
+    assert squared == "<msubsup><mi>q</mi><mi>1</mi><mn>2</mn></msubsup>"
 
 
 def test_mathml_has_minus_signs_and_a_thin_space_before_functions():

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 
 from modurob import StateError
+from modurob.control import CONTROLLERS
 from modurob.modules.files import read_text
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import tables
 
 MOST_TAGS = 4  # shown of a run
-LONGEST = 24  # characters of a value
+LONGEST = 32  # characters of a value
+USUAL = {
+    "controller": {name: law.name for name, law in CONTROLLERS.items()},
+    "estimator": {"Ekf": "EKF"},
+}
 ORDERS: Mapping[str, tuple[str, Callable[[RunRecord], Any]]] = {
     "latest": ("latest first", lambda run: -run.number),
     "title": ("by name", lambda run: (run.title.lower(), run.number)),
@@ -41,7 +46,7 @@ def tags(runs: Sequence[RunRecord]) -> dict[int, str]:
 
 def _tag(settings: RunSettings, names: list[str]) -> str:
     more = f" and {len(names) - MOST_TAGS} more" if len(names) > MOST_TAGS else ""
-    pieces = [f"{word(name)} {shown(getattr(settings, name))}" for name in names[:MOST_TAGS]]
+    pieces = [f"{word(name)} {setting(settings, name)}" for name in names[:MOST_TAGS]]
     return ", ".join(pieces) + more
 
 
@@ -49,6 +54,12 @@ def word(name: str) -> str:
     """A field of the settings, for people."""
     label = FIELDS[name].label.split(" [")[0] if name in FIELDS else name.replace("_", " ")
     return label.split(",")[0].split(" (")[0].lower()
+
+
+def setting(settings: RunSettings, name: str) -> str:
+    """The value of a setting in a few characters; laws and filters by their usual names."""
+    value = getattr(settings, name)
+    return shown(USUAL.get(name, {}).get(value, value) if isinstance(value, str) else value)
 
 
 def shown(value: Any) -> str:
@@ -79,7 +90,8 @@ def comparison(folder: Path, one: RunRecord, other: RunRecord) -> str:
     rows = ["".join(tables.cell(text, head=True) for text in head)]
     for name in differing([one, other]):
         values = getattr(one.settings, name), getattr(other.settings, name)
-        rows.append(_row(word(name), *values))
+        words = setting(one.settings, name), setting(other.settings, name)
+        rows.append(_row(word(name), *values, words=words))
     rows += [_row("simulated [s]", one.seconds, other.seconds)]
     rows += [_row("computed in [s]", one.took, other.took)]
     first, second = _panels(folder, one), _panels(folder, other)
@@ -91,10 +103,12 @@ def comparison(folder: Path, one: RunRecord, other: RunRecord) -> str:
     return tables.table(rows, f"Run {one.number} and run {other.number}")
 
 
-def _row(name: str, one: Any, other: Any, apart: str = "") -> str:
+def _row(
+    name: str, one: Any, other: Any, apart: str = "", words: tuple[str, str] | None = None
+) -> str:
     if not apart and isinstance(one, float) and isinstance(other, float):
         apart = f"{other - one:+.3g}" if other != one else "0"
-    cells = [tables.cell(shown(value)) for value in (one, other)]
+    cells = [tables.cell(text) for text in words or (shown(one), shown(other))]
     return "".join([tables.cell(name, css="left", head=True), *cells, tables.cell(apart)])
 
 

@@ -121,7 +121,8 @@ def _drawn(organism: Organism) -> bytes:
 
 
 async def _project_page(studio: Studio, name: str) -> None:
-    ui.add_head_html('<link rel="stylesheet" href="/studio/studio.css">')
+    sheet = f"/studio/studio.css?{__version__}"  # browsers keep it: not that of another version
+    ui.add_head_html(f'<link rel="stylesheet" href="{sheet}">')
     client = ui.context.client
     if len(Client.instances) > MOST_PAGES:
         _broken(f"{MOST_PAGES} pages are open already: close some, and reload this one")

@@ -109,7 +109,7 @@ class Session:
         if found != self._stamp:
             return SaveState("Not saved!", self._changed_elsewhere())
         if self.origin is not None and self._origin_behind:
-            return SaveState(f"Saved, {self.origin.name} not yet", ORIGIN_BEHIND)
+            return SaveState(f"Saved, not yet in {self.origin.name}", ORIGIN_BEHIND)
         return SaveState("Saved")
 
     # -- looking at it -------------------------------------------------------------------------

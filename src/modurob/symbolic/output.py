@@ -94,6 +94,16 @@ class MathMl(MathMLPresentationPrinter):
     def doprint(self, expr: Any) -> str:
         return super().doprint(expr).replace("<mo>-</mo>", "<mo>&#8722;</mo>")  # no hyphen
 
+    def _print_Pow(self, expr: Any) -> Any:
+        """A power of a symbol with its exponent above the subscript, not above all of it."""
+        made = super()._print_Pow(expr)
+        if made.tagName != "msup" or made.firstChild.tagName != "msub":
+            return made
+        base = made.firstChild
+        base.tagName = base.nodeName = "msubsup"
+        base.appendChild(made.lastChild)
+        return base
+
     def _element(self, kind: str, text: str) -> Any:
         element = self.dom.createElement(kind)
         element.appendChild(self.dom.createTextNode(text))

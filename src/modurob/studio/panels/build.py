@@ -129,8 +129,8 @@ class BuildPanel(ModePanel):
                 select.props("dense outlined options-dense").style("width: 110px")
             _dock_picture(kind, page.child_port)
             note(
-                "R turns the new piece, else the chosen module; "
-                "a right-click or a long press removes"
+                "R over a free place turns the new module, else the chosen one; a right-click or "
+                "a long press removes a module"
             )
 
     def _set_port(self, event: Any) -> None:

@@ -63,11 +63,8 @@ class MovePanel(ModePanel):
             with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Settings"'):
                 with ui.element("div").classes("rowbar"):
                     title("Pose at the start")
-                    with ui.element("div").classes("row").style("gap: 2px"):
-                        look = "flat dense no-caps size=sm"
-                        reach = button("Move from zero to this pose", self._reach, "reach", look)
-                        reach._props["title"] = "Run from all joints at zero smoothly to this pose"
-                        button("All to zero", lambda: self.session.reset_pose(), look=look)
+                    look = "flat dense no-caps size=sm"
+                    button("All to zero", lambda: self.session.reset_pose(), look=look)
                 note("Or in the 3D view: drag a body, or click one and turn its ring.")
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
@@ -167,6 +164,9 @@ class MovePanel(ModePanel):
                 look = "outline no-caps"
                 self.walk_button = button("Walk", self.walk, "walk", look, icon="directions_walk")
                 self.walk_button._props["title"] = "Set a free base, ground and a gait, and run it"
+                reach = button("Reach", self._reach, "reach", look, icon="my_location")
+                reach._props["title"] = "Run from all joints at zero smoothly to this pose"
+                self.reach_button = reach
                 cancel = self.session.runner.worker.cancel
                 self.cancel = button("Cancel", cancel, "cancel", look)
             self.state = note().props("role=status data-testid=run-state")
@@ -213,7 +213,8 @@ class MovePanel(ModePanel):
         runner = self.session.runner
         for start in (self.run_button, self.walk_button):
             start.set_enabled(not runner.busy)
-        self.cancel.set_enabled(runner.busy)
+        self.reach_button.set_visibility(not runner.busy)  # its place is that of the other
+        self.cancel.set_visibility(runner.busy)
         self.progress.set_visibility(runner.busy)
         self.progress.set_value(runner.progress or 0.0)
         self.state.set_text(runner.state + self._switched)

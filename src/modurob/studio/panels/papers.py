@@ -26,7 +26,9 @@ def figure_chips(page: Page) -> None:
     title("Figures of the papers")
     with ui.element("div").classes("row").props('role=group aria-label="Figures of the papers"'):
         for name, each in PRESETS.items():
-            chip(each.source, False, partial(PresetDialog, page, name), f"preset-{name}")
+            show = partial(PresetDialog, page, name)
+            with chip(each.title, False, show, f"preset-{name}"):
+                ui.label(each.source).classes("run-tags")
 
 
 def compute(name: str, progress: Callable[[float], Any]) -> tuple[bytes, list[PresetFinding]]:

@@ -98,6 +98,10 @@ export class Eye {
     const { camera } = this;
     camera.updateMatrixWorld();
     const seen = new THREE.Frustum().setFromProjectionMatrix(new THREE.Matrix4().multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse));
-    return ![box.min, box.max].every((p) => seen.containsPoint(p));
+    const ends = [box.min, box.max], corner = new THREE.Vector3();
+    for (let k = 0; k < 8; k++) {
+      if (!seen.containsPoint(corner.set(ends[k & 1].x, ends[(k >> 1) & 1].y, ends[k >> 2].z))) return true;
+    }
+    return false;
   }
 }

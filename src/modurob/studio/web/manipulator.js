@@ -35,7 +35,8 @@ export class Manipulator {
     this.unseen = new THREE.MeshBasicMaterial({ visible: false });
     this.ring = new THREE.TorusGeometry(1, 0.05, 10, 64);
     this.wide = new THREE.TorusGeometry(1, 0.16, 6, 32); // easy to hit
-    this.arrow = new THREE.CylinderGeometry(0.06, 0.06, 2.4, 12).rotateX(Math.PI / 2);
+    this.arrow = [new THREE.CylinderGeometry(0.05, 0.05, 2, 12).rotateX(Math.PI / 2),
+      ...[1, -1].map((way) => new THREE.ConeGeometry(0.16, 0.4, 16).rotateX((way * Math.PI) / 2).translate(0, 0, way))];
     this.bar = new THREE.CylinderGeometry(0.2, 0.2, 2.4, 8).rotateX(Math.PI / 2);
     this.ends = [on("carry", (what) => this.carry_kind(what))];
     const key = (event) => this.key(event);
@@ -227,6 +228,12 @@ export class Manipulator {
     return { center, direction, radius: Math.max(RING * joint.half, SMALLEST * pixel) };
   }
 
+  // Across an axis and the line of sight: the arrow of a joint that slides is beside its module, which can be dragged.
+  aside(direction) {
+    const across = this.S.camera.getWorldDirection(V()).cross(direction);
+    return across.lengthSq() > EDGE_ON ** 2 ? across.normalize() : V().set(1, 0, 0).transformDirection(this.S.camera.matrixWorld);
+  }
+
   // Angle of the pointer about the axis; null if the ring is seen from its edge.
   angle({ center, direction }, { ray }) {
     if (Math.abs(ray.direction.dot(direction)) < EDGE_ON) return null;
@@ -281,8 +288,8 @@ export class Manipulator {
     for (const joint of shown ? S.bodies.cast?.joints ?? [] : []) {
       if (joint.module !== S.selected) continue;
       const grip = new THREE.Mesh(joint.slides ? this.bar : this.wide, this.unseen);
-      grip.add(new THREE.Mesh(joint.slides ? this.arrow : this.ring, this.material));
-      grip.children[0].renderOrder = 9;
+      for (const part of joint.slides ? this.arrow : [this.ring]) grip.add(new THREE.Mesh(part, this.material));
+      for (const part of grip.children) part.renderOrder = 9;
       grip.userData.joint = joint;
       this.rings.add(grip);
     }
@@ -294,6 +301,7 @@ export class Manipulator {
     for (const grip of this.rings.children) {
       const { center, direction, radius } = this.axis(grip.userData.joint);
       grip.position.copy(center);
+      if (grip.userData.joint.slides) grip.position.add(this.aside(direction).multiplyScalar(radius));
       grip.quaternion.setFromUnitVectors(V().set(0, 0, 1), direction);
       grip.scale.setScalar(radius);
       grip.updateMatrixWorld();

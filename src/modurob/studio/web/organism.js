@@ -160,8 +160,10 @@ export default {
     resize() {
       const { S } = this, { clientWidth: w, clientHeight: h } = this.$el;
       if (!w || !h) return;
+      const whole = !S.eye.misses(this.seen());
       S.renderer.setSize(w, h, false);
       S.eye.resize(w, h);
+      if (whole && S.eye.misses(this.seen())) this.fit(false); // less wide than before
       S.dirty = true;
     },
     ground() {

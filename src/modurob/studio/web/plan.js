@@ -5,10 +5,11 @@ import { slack } from "modurob-web/manipulator.js";
 const EDGE = 0.3; // of a cell: this near to a side means that side
 const STEPS = [[1, 0], [0, 1], [-1, 0], [0, -1]]; // where headings 0, 1, 2, 3 point
 const MARGIN = 1.6; // cells around the modules
+const READABLE = 14; // pixels of a cell below which its texts are not drawn: nobody reads them, and they cost most
 
 export default {
   template: `
-    <div class="plan" tabindex="0" role="application" :aria-label="label" aria-describedby="plan-help"
+    <div class="plan" :class="{ far }" tabindex="0" role="application" :aria-label="label" aria-describedby="plan-help"
          @keydown="key" @focus="focused = true" @blur="focused = false">
       <svg ref="svg" :viewBox="box" @pointermove="move" @pointerdown="press" @pointerup="release"
            @pointercancel="cancel" @pointerleave="leave" @contextmenu.prevent="erase" @wheel.prevent="wheel">
@@ -19,8 +20,8 @@ export default {
         </defs>
         <rect x="-500" y="-500" width="1000" height="1000" fill="url(#plan-grid)" />
         <rect v-if="hint" class="plan-hint" :x="hint.x - 0.46" :y="-hint.y - 0.46" width="0.92" height="0.92" rx="0.12" />
-        <g v-for="cell in plan.cells" :key="cell.name" :transform="at(cell)" class="plan-cell"
-           :class="{ base: cell.base, chosen: cell.name === selected || chosen.includes(cell.name), dragged: drag && drag.names.has(cell.name) }"
+        <g v-for="cell in plan.cells" :key="cell.name" v-memo="[cell, marked(cell), Boolean(drag?.names.has(cell.name))]" :transform="at(cell)" class="plan-cell"
+           :class="{ base: cell.base, chosen: marked(cell), dragged: drag?.names.has(cell.name) }"
            :data-module="cell.name" :data-cell="cell.x + ',' + cell.y">
           <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="cell.color" />
           <line v-if="cell.hinge !== null" class="plan-hinge" :x1="cell.hinge === 0 ? -0.38 : 0" :x2="cell.hinge === 0 ? 0.38 : 0"
@@ -30,7 +31,7 @@ export default {
           <text class="plan-name">{{ short(cell.name) }}</text>
           <path v-if="cell.base" class="plan-base" d="M -0.44 -0.2 V -0.32 A 0.12 0.12 0 0 1 -0.32 -0.44 H -0.2 Z" />
         </g>
-        <g v-for="link in plan.links" :key="link.child" class="plan-link" :transform="'translate(' + link.x + ' ' + -link.y + ')'">
+        <g v-for="link in plan.links" :key="link.child" v-memo="[link]" class="plan-link" :transform="'translate(' + link.x + ' ' + -link.y + ')'">
           <rect x="-0.16" y="-0.1" width="0.32" height="0.2" rx="0.06" /><text>{{ link.name }}</text>
         </g>
         <g v-if="ghost" :transform="at(ghost)" class="plan-ghost" :class="{ bad: ghost.site.why }">
@@ -53,6 +54,7 @@ export default {
       const [w, h] = this.size, width = this.zoom * Math.max(1, w / h), height = width * (h / w);
       return `${this.center[0] - width / 2} ${-this.center[1] - height / 2} ${width} ${height}`;
     },
+    far() { const [w, h] = this.size; return w / (this.zoom * Math.max(1, w / h)) < READABLE; },
     label() { return `Plan of the organism, ${this.plan.cells.length} modules`; },
   },
   mounted() {
@@ -69,7 +71,9 @@ export default {
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
     set_plan(plan) {
-      this.plan = Object.freeze(read(plan));
+      const { cells, links, ...rest } = read(plan);
+      // what is as before is not drawn anew: a body may have hundreds
+      this.plan = Object.freeze({ ...rest, cells: kept(cells, this.plan.cells, "name"), links: kept(links, this.plan.links, "child") });
       this.ghost = this.bubble = this.drag = null;
       this.follow();
       if (this.turned) this.show(this.target(this.over)); // as it docks now
@@ -87,6 +91,7 @@ export default {
 
     // -- geometry ----------------------------------------------------------------------------------
     at(cell) { return `translate(${cell.x} ${-cell.y})`; },
+    marked(cell) { return cell.name === this.selected || this.chosen.includes(cell.name); },
     step(side) { return STEPS[side.heading]; },
     short(name) { return name.length > 5 ? name.slice(0, 4) + "…" : name; },
     cell_at(x, y) { return this.plan.cells.find((c) => c.x === x && c.y === y); },
@@ -263,3 +268,9 @@ export default {
     },
   },
 };
+
+// Entries, those of before where they are the same.
+function kept(entries, before, key) {
+  const old = new Map(before.map((entry) => [entry[key], entry]));
+  return entries.map((entry) => (JSON.stringify(old.get(entry[key])) === JSON.stringify(entry) ? old.get(entry[key]) : entry));
+}

@@ -1,9 +1,11 @@
 // The joints of the pose, or goals of a live robot: one slider each, within its limits.
 import { on } from "modurob-web/bus.js";
 
+const MANY = 60; // joints: only those in view are laid out while a body is dragged
+
 export default {
   template: `
-    <div class="slides" :class="{ goals }" tabindex="0" role="group" :aria-label="goals ? 'Goals of joints' : 'Joints'">
+    <div class="slides" :class="{ goals, many: joints.length > MANY }" tabindex="0" role="group" :aria-label="goals ? 'Goals of joints' : 'Joints'">
       <div v-for="joint in joints" :key="joint.name" class="slide" :data-joint="joint.name" :data-module="joint.module">
         <label :for="id(joint)" :title="joint.name">{{ joint.name }}</label>
         <input :id="id(joint)" type="range" :title="'from ' + shown(joint, joint.lower) + ' to ' + shown(joint, joint.upper)" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
@@ -17,7 +19,7 @@ export default {
       </div>
     </div>`,
   props: { goals: Boolean },
-  data: () => ({ joints: [] }),
+  data: () => ({ joints: [], MANY }),
   mounted() { if (this.goals) this.end = on("measured", (q) => { for (const joint of this.joints) joint.measured = q[joint.name]; }); },
   beforeUnmount() { this.end?.(); },
   methods: {
