@@ -35,7 +35,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
 from itertools import accumulate
 from pathlib import Path
 from queue import Queue
@@ -320,7 +320,8 @@ def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
         return False, why if "map" in why else f"{len(tests)} tests passed"
     finally:
         file.write_bytes(original)
-        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # its bytecode stays valid
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        Path(cache_from_source(file)).unlink(missing_ok=True)
         if "/compiler/" in mutant.file:
             shutil.rmtree(place / "cache", ignore_errors=True)
 
@@ -353,8 +354,7 @@ def _call_pytest(tests: list[str], place: Path, log: Path) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(place)
     os.environ |= {"PYTHONPATH": str(place / "src"), "MODUROB_CACHE_DIR": str(place / "cache")}
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = False  # that of the tests, too, is made once for all mutants
     sys.path[:0] = [str(place / "src")]
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line"]
     limits = [f"faulthandler_timeout={TEST_LIMIT_S}", "faulthandler_exit_on_timeout=true"]

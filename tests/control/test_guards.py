@@ -223,6 +223,7 @@ def test_limits_are_drawn_beside_the_torques_and_bodies_that_float_are_not(pendu
         if len(set(line.get_ydata())) == 1 and len(line.get_xdata()) == 2
     }
     assert {50.0, -50.0} <= levels
+    assert {plane.get_xlim() for plane in figure.axes} == {(0.0, run.t[-1])}
     floating = examples.crab().model("physical", "free")
     with complains(StateError, "one run of joints on a fixed base"):
         plot_closed_loop(run, ComputedTorque(floating), way)
