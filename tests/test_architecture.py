@@ -279,6 +279,19 @@ def test_values_are_frozen():
     assert {name for name, how in made.items() if "frozen=True" not in how} == STATEFUL
 
 
+def test_values_with_arrays_are_equal_to_themselves_alone():
+    """Arrays have no hash, and two of them are not equal or different but both."""
+    asked = {
+        place
+        for node, place in classes()
+        for how in map(ast.unparse, node.decorator_list)
+        if "dataclass" in how and "eq=False" not in how
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and "ndarray" in ast.unparse(field.annotation)
+    }
+    assert asked == set()
+
+
 def test_the_citation_has_the_version_of_the_package():
     root = SOURCE.parents[1]
     version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]

@@ -20,24 +20,32 @@ from modurob import (
     simulate,
 )
 from modurob.control import ComputedTorque, PdGravity, PolePlacement, robustness, step_response
+from modurob.control.plants import with_payload
 from modurob.control.references.motions import Quintic, Recorded, minimum_jerk
+from modurob.distributed.balancing.agent import BalancingAgent
+from modurob.distributed.balancing.network import BalancingNetwork
 from modurob.distributed.balancing.on_ground import stand
 from modurob.distributed.balancing.plant import GearedDrive
+from modurob.distributed.balancing.processes import BalancingProcesses
 from modurob.distributed.mass import MassAgent, MassNetwork
-from modurob.distributed.plant import PlantOptions
+from modurob.distributed.plant import Plant, PlantOptions
 from modurob.drawing import picture
 from modurob.estimation import Ekf, consistency
+from modurob.firmware import runtime_files
 from modurob.gaits import ChaoticMaps, Oscillators, Sine, Wave, preview
 from modurob.identification import FourierSeries, exciting_motion
 from modurob.interop import read_cobra_modules, read_urdf, write_mjcf, write_srdf, write_urdf
+from modurob.manipulator import gravity_torque, ne_mod
 from modurob.population import JointWaves
 from modurob.search import BodySpace, SearchTask, evolve, write_gallery
 from modurob.search.tasks import way_along
 from modurob.sim import Dock, Noise
 from modurob.stepping import Stops
+from modurob.stepping.stops import LinearStops
 from modurob.symbolic import Equations
 from modurob.verification import verify
 from modurob.walking import tune
+from modurob.walking.tuning import evaluate
 
 DEFAULTS = [
     (simulate, {"rtol": 1e-8, "atol": 1e-10, "progress": False, "stops": False}),
@@ -141,6 +149,24 @@ DEFAULTS = [
     (distributed.MassProcesses, {"transport": "udp", "loss": 0, "seed": 0, "heartbeat": 0.1}),
     (distributed.InProcess, {"loss": 0, "delay": (0, 0), "duplication": 0, "reordering": 0}),
     (write_srdf, {"samples": 1000, "seed": 0}),
+    (with_payload, {"center": (0, 0, 0)}),
+    (BalancingAgent, {
+        "law": "shared", "margin": 0, "friction": 0, "rate": 25, "gravity": 9.81, "period": 0.001,
+        "decision": 5,
+    }),
+    (BalancingNetwork, {"law": "shared", "period": 0.001}),
+    (BalancingProcesses, {"law": "shared", "period": 0.01, "decision": 2, "speed": 0.25}),
+    (Plant.plug, {"turn": 0}),
+    (distributed.ProcessBus.wait, {"seconds": 10}),
+    (distributed.MassProcesses.wait, {"seconds": 10}),
+    (distributed.SimulatedBus.run, {"seconds": 30}),
+    (distributed.LockStep.round, {"think": True}),
+    (MassNetwork.round, {"count": 1}),
+    (runtime_files, {"single": False}),
+    (ne_mod, {"gravity": (0, 0, -9.81)}),
+    (gravity_torque, {"gravity": (0, 0, -9.81)}),
+    (LinearStops, {"damping": 0}),
+    (evaluate, {"effort": 0.02}),
 ]  # fmt: skip
 
 

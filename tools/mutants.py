@@ -7,10 +7,11 @@
 
 Each mutant is one change of one expression or statement in a copy of the repository. Tests that
 reach the line run first, then others that reach the file, those of the same package before others;
-slow ones last. Tests in the browser run for mutants of the studio only, and for all of them: the
-map cannot see into the server, a process of its own. `map -- tests/sim` adds some tests to the map
-that is there. A survivor is a missing test or an equivalent program; a person
-decides which. Not part of CI.
+slow ones last. Tests in the browser are not in the map, which cannot see into the server, a process
+of its own: they run for mutants of the studio only, and all of them. `map -- tests/sim` adds some
+tests to the map that is there. A survivor is a missing test or an equivalent program; a person
+decides which. `run --minutes 60` starts no mutant later: those it did are the first of the sample,
+and as random as all of them. Not part of CI.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import ast
 import contextlib
 import copy
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -32,8 +34,8 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib.util import cache_from_source, find_spec
 from itertools import accumulate
 from pathlib import Path
 from queue import Queue
@@ -56,6 +58,7 @@ TIME_LIMIT_S = 3600.0  # of one call of pytest: for mutants that hang before the
 MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded; without the browser's
 LOADED = ["numpy", "scipy.integrate", "scipy.optimize", "sympy", "pydantic", "llvmlite.binding"]
 FRAMEWORKS = {f"src/modurob/interop/{name}.py": name for name in ("torch", "jax", "casadi")}
+BROWSER = "_browser.py"  # the end of the names of files with tests in the browser
 BEGIN = pytest.StashKey[float]()
 FORKED = multiprocessing.get_context("forkserver")  # packages are imported once, not per mutant
 
@@ -205,7 +208,8 @@ def record_map(extra: list[str]) -> None:
     for old in MAP.parent.glob("coverage.*"):
         old.unlink()
     tool = [sys.executable, "-m", "coverage"]
-    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "mutants", *extra]
+    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "mutants"]
+    command += [f"--ignore-glob=*{BROWSER}", *extra]
     path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
     subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"PYTHONPATH": path})
     subprocess.run([*tool, "combine", f"--rcfile={settings}", "-q"], cwd=ROOT, check=True)
@@ -231,6 +235,7 @@ def pytest_runtest_setup(item) -> None:
     """Tell coverage which test begins; pytest calls this, with this file as a plugin."""
     from coverage import Coverage
 
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # its processes are not in the map: no tracing
     item.stash[BEGIN] = sum(os.times()[:4])
     if (coverage := Coverage.current()) is not None:
         coverage.switch_context(item.nodeid.partition("[")[0])
@@ -279,14 +284,15 @@ def tests_for(mutant: Mutant, known: dict) -> list[str]:
     tests but one, and a constant of a module runs at import. What runs at import only may be seen
     by tests that reach no line of the file, so all tests of its package follow. Of each, those of
     the same package come first, and shorter ones before longer ones. For the studio all tests in
-    the browser follow: the lines that its server reaches are not in the map.
+    the browser follow.
     """
     lines, seconds = known["reach"].get(mutant.file, {}), known["seconds"]
     at_line = set(lines.get(str(mutant.line), ()))
     package = Path(mutant.file).parts[2].removesuffix(".py")
-    reaching = {x for tests in lines.values() for x in tests if not _in_browser(x)}
-    near = {x for x in seconds if f"tests/{package}/" in x and not _in_browser(x)}
-    browser = [x for x in sorted(seconds) if package == "studio" and _in_browser(x)]
+    reaching = {x for tests in lines.values() for x in tests}
+    near = {x for x in seconds if f"tests/{package}/" in x}
+    found = sorted((ROOT / "tests" / package).glob(f"*{BROWSER}"))
+    browser = [x.relative_to(ROOT).as_posix() for x in found]
     if not reaching:
         return [f"tests/{package}" if (ROOT / "tests" / package).is_dir() else "tests"]
 
@@ -298,10 +304,6 @@ def tests_for(mutant: Mutant, known: dict) -> list[str]:
     until = [*accumulate(seconds.get(test, 0.0) for test in ordered)]
     soon = [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
     return soon + browser
-
-
-def _in_browser(test: str) -> bool:
-    return test.partition("::")[0].endswith("_browser.py")
 
 
 def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
@@ -318,7 +320,8 @@ def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
         return False, why if "map" in why else f"{len(tests)} tests passed"
     finally:
         file.write_bytes(original)
-        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # its bytecode stays valid
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        Path(cache_from_source(file)).unlink(missing_ok=True)
         if "/compiler/" in mutant.file:
             shutil.rmtree(place / "cache", ignore_errors=True)
 
@@ -351,8 +354,7 @@ def _call_pytest(tests: list[str], place: Path, log: Path) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(place)
     os.environ |= {"PYTHONPATH": str(place / "src"), "MODUROB_CACHE_DIR": str(place / "cache")}
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = False  # that of the tests, too, is made once for all mutants
     sys.path[:0] = [str(place / "src")]
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line"]
     limits = [f"faulthandler_timeout={TEST_LIMIT_S}", "faulthandler_exit_on_timeout=true"]
@@ -364,8 +366,11 @@ def _call_pytest(tests: list[str], place: Path, log: Path) -> None:
 # -- the campaign ----------------------------------------------------------------------------------
 
 
-def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) -> None:
+def run(
+    number: int, seed: int, jobs: int, only: list[int], minutes: float, paths: list[str]
+) -> None:
     """Test a sample of mutants and print the score."""
+    latest = time.monotonic() + 60 * minutes
     known = read_map()
     if not known["reach"]:
         print("no map of the tests: 'python tools/mutants.py map' makes this faster", flush=True)
@@ -375,21 +380,27 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
     chosen = [x for x in chosen if not only or x[0] in only]
     words = {mutant: described(mutant) for _, mutant in chosen}  # somebody may edit the source
     places: Queue[Path] = Queue()
-    survivors, killers = [], set()
+    survivors, killers, judged = [], set(), 0
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory(prefix="mutants_") as folder:
         for k in range(jobs):
             places.put(_copy(Path(folder) / str(k)))
 
-        def judge(item: tuple[int, Mutant]) -> tuple[int, Mutant, bool, str, float]:
+        def judge(item: tuple[int, Mutant]) -> tuple[int, Mutant, bool, str, float] | None:
             place, begin = places.get(), time.monotonic()
             try:
+                if begin > latest:
+                    return None
                 return (*item, *is_killed(item[1], place, known), time.monotonic() - begin)
             finally:
                 places.put(place)
 
         with ThreadPoolExecutor(jobs) as pool:
-            for k, mutant, killed, why, seconds in pool.map(judge, chosen):
+            for done in as_completed([pool.submit(judge, item) for item in chosen]):
+                if (result := done.result()) is None:
+                    continue
+                k, mutant, killed, why, seconds = result
+                judged += 1
                 word = "killed  " if killed else "SURVIVED"
                 print(f"{k:3} {word} {seconds:5.0f} s  {words[mutant]}  [{why}]", flush=True)
                 count = counts[Path(mutant.file).parts[2]]
@@ -402,12 +413,23 @@ def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) ->
         failed, why = _failing(sorted(killers), places.get()) if killers else (False, "")
     for package, count in sorted(counts.items()):
         print(f"{package:16} {count['killed']} killed, {count['survived']} survived")
-    caught = len(chosen) - len(survivors)
-    print(f"\n{caught} of {len(chosen)} killed ({caught / len(chosen):.1%}), seed {seed}")
+    caught = judged - len(survivors)
+    low, high = interval(caught, judged)
+    print(f"\n{caught} of {judged} killed ({caught / judged:.1%}), seed {seed}")
+    print(f"95 % confidence interval: {low:.1%} to {high:.1%}; equivalent programs are survivors")
+    if judged < len(chosen):
+        print(f"the time was over: these are the first {judged} of {len(chosen)}")
     if failed:
         print(f"NOT VALID: a test that killed mutants fails without one, too: {why}")
-    for k, mutant in survivors:
+    for k, mutant in sorted(survivors):
         print(f"  {k:3} {words[mutant]}")
+
+
+def interval(caught: int, judged: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's interval for the share of all mutants that the tests notice."""
+    share, more = caught / judged, z * z / judged
+    half = z * math.sqrt(share * (1 - share) / judged + more / (4 * judged))
+    return (share + more / 2 - half) / (1 + more), (share + more / 2 + half) / (1 + more)
 
 
 def described(mutant: Mutant) -> str:
@@ -439,12 +461,13 @@ def main() -> None:
     go.add_argument("--seed", type=int, default=0)
     go.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     go.add_argument("--only", type=lambda x: [int(k) for k in x.split(",")], default=[])
+    go.add_argument("--minutes", type=float, default=math.inf, help="start no mutant later")
     go.add_argument("paths", nargs="*", help="src/modurob/sim ...; everything by default")
     given = parser.parse_args()
     if given.command == "map":
         record_map(given.pytest)
     else:
-        run(given.number, given.seed, given.jobs, given.only, given.paths)
+        run(given.number, given.seed, given.jobs, given.only, given.minutes, given.paths)
 
 
 if __name__ == "__main__":

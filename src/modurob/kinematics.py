@@ -86,7 +86,7 @@ def _moving(model: Model, body: int, columns: np.ndarray) -> np.ndarray:
     return np.where(model._moving_columns[model.body_link[body]], columns, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IkResult:
     """Result of inverse kinematics, for targets of batch shape (...).
 

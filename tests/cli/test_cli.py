@@ -85,6 +85,31 @@ def test_unknown_command_and_option_are_refused(call):
     is_refused(call("show", "crab", "--wings"), "--wings")
 
 
+ENDS = {  # least and largest number that an option takes
+    "--seed": (0, None),
+    **dict.fromkeys(("--limit", "--tune", "--winners", "--joints"), (1, None)),
+    "new --random": (1, 100_000), "export --modules": (1, None), "balance --modules": (2, 200),
+    "balance --slope": (-45, 45), "balance --delay": (0, 1000), "control --monte-carlo": (1, 10**5),
+    "--jobs": (1, 1000), "--states": (1, 10_000), "--port": (0, 65_535),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_take_numbers_up_to_the_ends_of_their_range(command):
+    given = cli.get_command(click.Context(cli), command)
+    for option in given.params:
+        kind, name = option.type, option.opts[0]
+        if not isinstance(kind, click.IntRange | click.FloatRange) or name == "--loss":
+            continue
+        for end, beyond in zip(ENDS.get(f"{command} {name}", ENDS.get(name)), (-1, 1), strict=True):
+            if end is not None:
+                assert kind.convert(str(end), option, None) == end
+                with pytest.raises(click.BadParameter):
+                    kind.convert(str(end + beyond), option, None)
+            else:
+                assert kind.max is None
+
+
 def test_module_runs_as_a_program():
     done = process("show", "crab", "--json")
     assert done.returncode == 0

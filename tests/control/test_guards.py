@@ -96,6 +96,15 @@ def test_a_torque_that_is_not_finite_is_not_sent(pendulum):
         law.command(0.0, np.zeros(2), np.zeros(2), [1e300, 0.0])
 
 
+@pytest.mark.parametrize("sample_time", [None, 0.01])
+def test_gains_beyond_all_numbers_are_seen_in_torques(sample_time):
+    heavy = examples.double_pendulum(m1=50.0, m2=50.0).model("physical")
+    with np.errstate(over="ignore", invalid="ignore"):
+        law = ComputedTorque(heavy, 1e308, 1e308, sample_time=sample_time)
+        with complains(StateError, "too large"):
+            law.command(0.0, np.zeros(2), np.zeros(2), [1.0, 0.0])
+
+
 def test_laws_print_what_they_are(pendulum):
     assert repr(PdGravity(pendulum)) == "<PdGravity of 2 joints>"
 
@@ -223,6 +232,7 @@ def test_limits_are_drawn_beside_the_torques_and_bodies_that_float_are_not(pendu
         if len(set(line.get_ydata())) == 1 and len(line.get_xdata()) == 2
     }
     assert {50.0, -50.0} <= levels
+    assert {plane.get_xlim() for plane in figure.axes} == {(0.0, run.t[-1])}
     floating = examples.crab().model("physical", "free")
     with complains(StateError, "one run of joints on a fixed base"):
         plot_closed_loop(run, ComputedTorque(floating), way)

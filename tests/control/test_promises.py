@@ -223,6 +223,7 @@ def test_energy_falls_with_compensated_dry_friction():
         assert value > 0
         assert rate == pytest.approx((ahead - behind) / (2 * h), rel=1e-5, abs=1e-6)
         assert rate <= -v @ law.kd @ v
+    assert law.lyapunov(goal, np.zeros(2), goal) == (0, 0)
 
 
 @pytest.mark.parametrize("law", [PdGravity, IndependentPid, CartesianImpedance])

@@ -529,6 +529,16 @@ def test_a_balancing_run_is_saved_plotted_and_drawn_as_a_trajectory(tmp_path):
     np.testing.assert_array_equal(loaded.channels["sent"], run.sent)
     np.testing.assert_array_equal(loaded.channels["center"], run.center)
     run.plot("q", path=tmp_path / "q.svg")
-    run.plot(path=tmp_path / "run.svg")
+    figure = run.plot(path=tmp_path / "run.svg")
+    distance, path, errors = figure.axes
+    x, y = run.center[:, :2].T / run.width
+    np.testing.assert_array_equal(distance.lines[0].get_xydata().T, [run.t, run.distance])
+    np.testing.assert_array_equal(path.lines[0].get_xydata().T, [x, y])
+    starts, ends = (path.lines[k].get_xydata()[0] for k in (1, 2))
+    np.testing.assert_array_equal([starts, ends], [[x[0], y[0]], [x[-1], y[-1]]])
+    assert {text.get_text() for text in path.get_legend().texts} == {"start", "end", "target"}
+    for line, error in zip(errors.lines, run.estimate_errors.T, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), np.maximum(1e3 * error, 1e-6))
+    assert {plane.get_xlim() for plane in (distance, errors)} == {(0.0, run.t[-1])}
     run.animate(tmp_path / "film.gif", size=64, fps=20)
     assert all((tmp_path / name).is_file() for name in ("q.svg", "run.svg", "film.gif"))

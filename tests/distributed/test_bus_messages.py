@@ -84,7 +84,9 @@ def test_messages_that_are_cut_off_or_too_long_are_refused(kind, data):
             msg.unpack(wrong)
 
 
-def test_frames_have_a_largest_size():
+def test_frames_have_a_least_and_a_largest_size():
+    short = (FrameKind.DATA, 1, 2, b"")
+    assert msg.unpack_frame(msg.pack_frame(*short)) == short
     msg.unpack_frame(msg.pack_frame(FrameKind.DATA, 1, 2, bytes(msg.LARGEST_FRAME - 16)))
     with pytest.raises(ValueError, match="4097 bytes"):
         msg.unpack_frame(msg.pack_frame(FrameKind.DATA, 1, 2, bytes(msg.LARGEST_FRAME - 15)))

@@ -1,5 +1,6 @@
 """Environments of Gymnasium: its checkers, many bodies as each alone, measures against models."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ env_checker = pytest.importorskip("gymnasium.utils.env_checker")
 from modurob import environments  # noqa: E402
 from modurob.drawing import scene  # noqa: E402
 from modurob.environments import pictures  # noqa: E402
+from modurob.environments.batch import TaskBatch  # noqa: E402
 
 ROUNDING = 1e-9  # of sums over some links; float32 is in observations only
 TASKS = ("Walk", "Balance", "Reach", "Dock")
@@ -39,6 +41,22 @@ GRIPPER = mr.ModuleType(
     shapes=[{"body": "palm", "form": "box", "size": [0.1, 0.1, 0.1]}],
 )  # fmt: skip
 BODY = {"Walk": SNAKE, "Balance": SNAKE, "Reach": ARM, "Dock": ARM}
+
+
+@pytest.mark.parametrize(
+    ("kind", "documented"),
+    [
+        (TaskBatch, {"period": 0.02, "servo_rate": 100, "start_noise": 0.02, "span": np.pi / 2}),
+        (environments.TASKS["walk"], {"energy_cost": 0.05, "heading": 0}),
+        (environments.TASKS["balance"], {"energy_cost": 0.05, "push": 0.2, "largest_tilt": 0.7}),
+        (environments.TASKS["reach"], {"tolerance": 0.01}),
+        (environments.TASKS["dock"], {"reach": (0.005, 0.1)}),
+        (environments.OrganismVectorEnv, {"num_envs": 1}),
+    ],
+)
+def test_defaults_are_the_documented_ones(kind, documented):
+    found = inspect.signature(kind).parameters
+    assert {name: found[name].default for name in documented} == documented
 
 
 def make(name, **options):

@@ -57,6 +57,22 @@ def test_parts_of_a_sample_grow_with_friction():
     assert 1 < chosen[1][1] < chosen[2][1]
 
 
+@pytest.mark.parametrize(
+    ("integrator", "factor", "most", "decays"),
+    [
+        ("rk4", lambda x: 1 - x + x**2 / 2 - x**3 / 6 + x**4 / 24, 0.01, (0.5, 1.1, 3.0, 31.0)),
+        ("step", lambda x: 1 / (1 + x), 0.03, (0.2, 0.3, 0.6, 1.9)),
+    ],
+)
+def test_decays_by_friction_are_right_to_some_percent_in_each_part(
+    integrator, factor, most, decays
+):
+    model = examples.arm("ba").with_parameters(viscous=1.0).model("physical")
+    for decay in decays:
+        parts = Ekf(model, decay / model.friction_rate.rate, integrator=integrator).substeps
+        assert abs(factor(decay / parts) - np.exp(-decay / parts)) < most
+
+
 def test_too_few_substeps_are_refused_with_the_number_that_works(arm):
     with pytest.raises(StateError, match="rk4 with substeps = 2 is unstable") as caught:
         Ekf(arm, 0.005, integrator="rk4", substeps=2)

@@ -292,6 +292,15 @@ def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
         runtime_files(kinds, 4, joints)
 
 
+def test_an_export_for_small_datasheets_has_the_sizes_of_the_headers():
+    files = runtime_files([mr.catalog["chen_link"]], 4, 4)
+    sizes = next(text for name, text in files.items() if name.endswith("sizes.h"))
+    for header, name in (("bus.h", "MR_BUS_MAX_RECORD"), ("port.h", "PORT_MESSAGE_SIZE")):
+        text = next(text for path, text in files.items() if path.endswith(f"/{header}"))
+        define = rf"#define {name} (\d+)\n"
+        assert re.search(define, sizes)[1] == re.search(define, text)[1]
+
+
 @NEEDS_COMPILER
 def test_an_export_has_room_for_its_datasheets_and_takes_sizes_of_the_compiler(tmp_path):
     cube = mr.catalog["chen_link"].model_dump()

@@ -7,7 +7,7 @@ import modurob as mr
 from modurob.dynamics import stepped_state
 from modurob.spatial import so3
 from modurob.stepping import GroundContact
-from modurob.stepping.ground import CHAMFER
+from modurob.stepping.ground import CHAMFER, corners
 from modurob.walking import walk_metrics
 from oracles.blocks import ball, cylinder
 from oracles.ground_arrays import array_force
@@ -171,3 +171,20 @@ def test_rims_keep_their_grip_when_parts_dock():
             places = whole._anchored()[0, 0, mine], old._anchored()[0, 0, theirs]
             np.testing.assert_allclose(*places, rtol=0, atol=1e-15)
             assert np.ptp(places[0], axis=0).max() > 0.05  # [m]
+
+
+@pytest.mark.parametrize("form", BODIES)
+def test_the_outline_of_a_round_body_is_on_its_circles(form):
+    organism = BODIES[form][0]
+    at = corners(organism, organism.model(base="free"))
+    round_ = at.radius > 0
+    points = at.outline()
+    assert not points.radius.any()
+    count = 4 if at.axis.any() else 12  # around one axis, or all three
+    np.testing.assert_array_equal(points.body[: np.sum(~round_)], at.body[~round_])
+    np.testing.assert_array_equal(points.place[: np.sum(~round_)], at.place[~round_])
+    around = points.place[np.sum(~round_) :].reshape(round_.sum(), count, 3)
+    arms = around - at.place[round_, None]
+    np.testing.assert_allclose(arms.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(arms, axis=-1), R)
+    np.testing.assert_allclose(np.sum(arms * at.axis[round_, None], axis=-1), 0, atol=1e-12)

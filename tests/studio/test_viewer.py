@@ -1,6 +1,7 @@
 """The viewer: one file that shows a body or a run in a browser without a network."""
 
 import base64
+import dataclasses
 import gzip
 import importlib.util
 import io
@@ -17,7 +18,7 @@ from modurob import StateError, examples
 from modurob.cli import cli
 from modurob.scenario.exports import ExportRequest
 from modurob.sim import BodyTrajectory
-from modurob.studio import exports, runs
+from modurob.studio import exports, runs, viewer
 from modurob.studio.project import NEW_SETTINGS
 
 
@@ -37,6 +38,13 @@ def content(page):
 
 def floats(text, width):
     return np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, width)
+
+
+def test_runs_are_drawn_thirty_times_a_second_within_limits():
+    (part,) = mr.simulate(examples.arm("b").model(), None, None, 0.02, None, "RK4", dt=0.02).parts
+    for rows, frames in ((2501, 1200), (501, 301), (151, 120), (51, 51)):
+        still = dataclasses.replace(part.rows(np.zeros(rows, int)), t=0.02 * np.arange(rows))
+        assert len(viewer._thinned(still).t) == frames
 
 
 def test_a_run_has_the_poses_of_its_bodies_and_its_contacts(walk):

@@ -121,7 +121,7 @@ class _Outcome(NamedTuple):
     way: Rehearsal
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Trial:
     """Steps of a law (STEPS at once), and the same without what may be the reason of a miss."""
 

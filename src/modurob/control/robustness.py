@@ -276,7 +276,7 @@ def _case(name: str, outcomes: np.ndarray) -> RobustnessCase:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Block:
     """Runs that are computed at once, in any process; run k has body k modulo their number."""
 

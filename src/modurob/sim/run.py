@@ -32,7 +32,7 @@ from modurob.stepping.stops import LinearStops, StopForces, Stops
 UNSEEN = 64  # steps between two checks when not every step is recorded
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Setup:
     """Settings that all bodies of a run share."""
 

@@ -97,7 +97,7 @@ class TaskSums:
         return A, sums[end : self._ends[1]].copy()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StandingState(MassState):
     """State of a module of a robot that stands.
 

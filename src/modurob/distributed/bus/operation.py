@@ -59,7 +59,7 @@ class BusMotion(NamedTuple):
     duration: float  # [s] infinite for one without end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OperationStatus:
     """The operation in plain values.
 

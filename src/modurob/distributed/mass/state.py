@@ -191,7 +191,7 @@ class MassLink(Channel):
         self.gone = False  # no answer for too long: `heard` does not count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MassState:
     """State of a module: its measurements, and its links by connector."""
 
@@ -208,7 +208,7 @@ class MassState:
     announced: bool = False  # the neighbors were sent what follows from all this
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MassEstimate:
     """Estimate of the whole by one module, in its own frame.
 
@@ -245,7 +245,7 @@ class MassEstimate:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MassView(MassEstimate):
     """Everything that follows from a module's state, in its own frame."""
 
