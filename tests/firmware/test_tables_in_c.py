@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from firmware.bus_in_c import NEEDS_COMPILER
+from firmware.bus_in_c import FLAGS_VARIABLE, NEEDS_COMPILER
 from modurob.compiler import dyads
 from modurob.compiler.emit_c import write_sources
 from modurob.firmware import runtime_files, runtime_sizes
@@ -262,6 +263,7 @@ def test_stiff_springs_take_no_room_among_the_parts(double_runtime):
 
 @NEEDS_COMPILER
 @pytest.mark.skipif(shutil.which("nm") is None, reason="no nm on this machine")
+@pytest.mark.skipif(FLAGS_VARIABLE in os.environ, reason="flags such as --coverage add functions")
 def test_the_library_calls_sine_cosine_root_and_functions_on_bytes_alone(double_runtime):
     library = double_runtime.folder / "runtime.so"
     done = subprocess.run(["nm", "-D", "-u", library], capture_output=True, text=True, check=True)
