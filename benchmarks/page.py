@@ -18,9 +18,9 @@ before anything is timed. Ratios above 1 say how many times faster modurob is; *
 below 1: there the other engine is faster.** Ratios vary by some 30 % between runs on shared
 machines.
 
-Pinocchio, MuJoCo and dynibo are the wheels of PyPI, built for every CPU of an architecture; modurob,
-and gcc for C from CasADi and SymPy, compile for the CPU that they run on, which is part of what is
-measured.
+Pinocchio, MuJoCo and dynibo are the wheels of PyPI, built for every CPU of an architecture.
+modurob, and gcc for C from CasADi and SymPy, compile for the CPU that they run on, which is part of
+what is measured.
 """
 BODIES = {
     "grid 2": "tree of cubes, 2 joints",
