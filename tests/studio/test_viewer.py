@@ -170,6 +170,12 @@ def test_a_browser_draws_it_and_plays_it(walk, chromium, tmp_path):
         )  # it moves
         assert page.locator(".plot canvas").count()
         assert "0.40 s" in page.get_by_test_id("time").inner_text()
+        lines = "[...Array(12).keys()].map(k => ({name: `${k}`, t: [], y: []}))"
+        tints = page.evaluate(
+            f"modurob.plots.option({{lines: {lines}}}).series.map(s => s.lineStyle.color)"
+        )
+        # of other forms ECharts draws no line under the cursor
+        assert all(re.fullmatch(r"hsl\([\d.]+, 65%, 50%\)", tint) for tint in tints)
     finally:
         page.close()
     assert not wrong
