@@ -65,7 +65,7 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/.created
-	@echo "installing modurob and its studio into $(VENV) ..."
+	@echo "installing modurob and its studio into $(VENV) (a minute or two, once) ..."
 	@$(PIP) --editable '.[studio]'
 	@touch $@
 

@@ -19,7 +19,7 @@ import modurob as mr
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-LIMIT = 600  # seconds, after which an example hangs; it takes a few of CPU time
+LIMIT = 1200  # [s] a program that hangs; busy machines are many times slower
 FRAMEWORKS = ("casadi", "jax", "torch")  # extras that a file is named after
 
 

@@ -4,13 +4,15 @@
 
 By default every Python from 3.11 to 3.14 on the PATH or of pyenv is tried. In each environment the
 wheel is installed alone: the README's first program and some commands run, and each feature that
-needs an extra says which one. Then the extra studio is installed, and a viewer is saved. Nothing is
-uploaded.
+needs an extra says which one. Then the extra studio is installed, and a viewer is saved; where
+Chromium and Playwright are there, it is opened, and its pixels are looked at. Twine checks that an
+index could show the README. Nothing is uploaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import shutil
@@ -22,8 +24,13 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from benchmarks import browser as browsers  # noqa: E402
+
 PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13, 14)]
+LEAST_COLORS = 50  # that a body and a floor in light and shade have
+PATIENCE_MS = 120_000
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 WALK = "walk snake --hinges physical --duration 0.5 --html walk.html"
 COMMANDS = ["show crab --json", "verify crab --states 2", "export --runtime robot"]
@@ -89,10 +96,11 @@ def build(place: Path, output: Path) -> Path:
     tree, made = place / "tree", place / "made"
     run("git", "clone", "--quiet", ROOT, tree)
     env = environment(sys.executable, place / "build")
-    run(env / "pip", "install", "--quiet", "build")
+    run(env / "pip", "install", "--quiet", "build", "twine", "readme_renderer[md]")
     run(env / "python", "-m", "build", "--outdir", made, tree)  # the sdist, and the wheel from it
     (wheel,), (sdist,) = made.glob("*.whl"), made.glob("*.tar.gz")
     check(tree, wheel, sdist)
+    run(env / "python", "-m", "twine", "check", "--strict", wheel, sdist)
     output.mkdir(exist_ok=True, parents=True)
     for file in (wheel, sdist):
         shutil.copy(file, output)
@@ -144,11 +152,30 @@ def install(exe: str, wheel: Path, place: Path) -> None:
         raise SystemExit(f"Python {version}: no extra is named by\n  " + "\n  ".join(silent))
     run(env / "pip", "install", "--quiet", f"{wheel}[studio]")
     run(env / "modurob", *WALK.split(), cwd=work)
-    size = (work / "walk.html").stat().st_size
+    viewer = work / "walk.html"
     print(
         f"Python {version}: installed; the README's program and {len(COMMANDS)} commands ran; "
-        f"{len(FEATURES)} features named their extra; a viewer of {size:,} bytes was saved"
+        f"{len(FEATURES)} features named their extra; a viewer of {viewer.stat().st_size:,} bytes "
+        f"was saved and {seen(viewer)}"
     )
+
+
+def seen(viewer: Path) -> str:
+    """Say what Chromium draws of a viewer."""
+    if missing := browsers.missing():
+        return f"not opened: {missing}"
+    from PIL import Image
+
+    with browsers.browsing() as browser:
+        page = browser.new_page()
+        page.goto(viewer.as_uri())
+        page.wait_for_function("window.modurob?.stage?.playback.active", timeout=PATIENCE_MS)
+        page.wait_for_timeout(1000)  # until the first frames are drawn
+        shot = page.screenshot(timeout=PATIENCE_MS)
+    colors = Image.open(io.BytesIO(shot)).convert("RGB").getcolors(2**24) or []
+    if len(colors) < LEAST_COLORS:
+        raise SystemExit(f"Chromium draws {viewer.name} in fewer than {LEAST_COLORS} colors")
+    return f"drawn by Chromium in {len(colors):,} colors"
 
 
 def output(env: Path, use: str, work: Path) -> str:

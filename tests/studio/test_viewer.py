@@ -36,8 +36,12 @@ def content(page):
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def floats(text, width):
-    return np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, width)
+def unpacked(packed, rows):
+    """Rows of numbers, as `viewer.js` reads them."""
+    planes = np.frombuffer(base64.b64decode(packed["bytes"]), np.uint8).reshape(4, -1)
+    whole = np.ascontiguousarray(planes.T).view("<u4").astype(np.int64)
+    steps = (whole >> 1) ^ -(whole & 1)
+    return np.cumsum(steps.reshape(-1, rows), axis=1).T * packed["unit"]
 
 
 def test_runs_are_drawn_thirty_times_a_second_within_limits():
@@ -51,12 +55,12 @@ def test_a_run_has_the_poses_of_its_bodies_and_its_contacts(walk):
     run, ground = walk
     data = content(run.view(ground=ground).html())["run"]
     (part,) = data["parts"]
-    t, poses = floats(part["t"], 1)[:, 0], floats(part["poses"], 7 * run.model.nbodies)
-    q, _ = run.at(np.clip(t.astype(float), 0.0, run.t[-1]))
+    t, poses = np.array(part["t"]), unpacked(part["poses"], len(part["t"]))
+    q, _ = run.at(t)
     T = run.model.forward_kinematics(q)
     np.testing.assert_allclose(poses.reshape(len(t), -1, 7)[..., :3], T[..., :3, 3], atol=1e-6)
     assert t[0] == 0
-    assert t[-1] == np.float32(run.t[-1])
+    assert t[-1] == run.t[-1]
     weight = run.model.mass.sum() * 9.81
     assert data["ground"]["weight"] == pytest.approx(weight, rel=1e-3)
     pushes = [
@@ -66,6 +70,15 @@ def test_a_run_has_the_poses_of_its_bodies_and_its_contacts(walk):
     assert data["tints"][-1]["key"] == "load"  # of the connectors
     assert "ground" in data
     assert content(run.view().html())["run"]["ground"] is None
+
+
+def test_packed_numbers_are_within_half_a_micrometer_also_far_away():
+    rng = np.random.default_rng(0)
+    near = np.cumsum(rng.normal(0.0, 0.01, (50, 4, 7)), axis=0)
+    far = near + 20_000.0  # a minute of free fall
+    for values, error in ((near, 0.5e-6), (far, 20e-6), (0.0 * near, 0.0)):
+        found = unpacked(viewer._packed(values), 50)
+        np.testing.assert_allclose(found, values.reshape(50, -1), rtol=0, atol=error + 1e-12)
 
 
 def test_a_run_of_twenty_modules_and_twenty_seconds_is_below_two_megabytes():
@@ -166,6 +179,12 @@ def test_a_browser_draws_it_and_plays_it(walk, chromium, tmp_path):
         )  # it moves
         assert page.locator(".plot canvas").count()
         assert "0.40 s" in page.get_by_test_id("time").inner_text()
+        lines = "[...Array(12).keys()].map(k => ({name: `${k}`, t: [], y: []}))"
+        tints = page.evaluate(
+            f"modurob.plots.option({{lines: {lines}}}).series.map(s => s.lineStyle.color)"
+        )
+        # of other forms ECharts draws no line under the cursor
+        assert all(re.fullmatch(r"hsl\([\d.]+, 65%, 50%\)", tint) for tint in tints)
     finally:
         page.close()
     assert not wrong

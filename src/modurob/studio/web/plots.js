@@ -5,7 +5,8 @@ import { clock, play, seek } from "modurob-web/clock.js";
 
 const GROUP = "modurob", LEFT = 58, RIGHT = 14; // [px] beside the lines of a plot
 const PADDING = 6; // [px] of a plot's box
-const NAMED = 10; // lines with names in a legend; more are told by the tooltip
+const NAMED = 10; // lines with names in a legend; more are named by the tooltip
+const TIPS = 14; // lines in a tooltip
 
 export default {
   template: `
@@ -73,7 +74,8 @@ export default {
     option(panel) {
       const ink = color("soft"), line = color("line"), few = panel.lines.length <= NAMED;
       const names = [...new Set(panel.lines.map((l) => l.name))];
-      const tint = (name) => few || names.length <= 8 ? color(`series-${(names.indexOf(name) % 8) + 1}`) : `hsl(${(300 * names.indexOf(name)) / names.length} 65% 50%)`;
+      // commas in hsl(), or ECharts cannot read it and draws no line under the cursor
+      const tint = (name) => few || names.length <= 8 ? color(`series-${(names.indexOf(name) % 8) + 1}`) : `hsl(${(300 * names.indexOf(name)) / names.length}, 65%, 50%)`;
       const series = panel.lines.flatMap((l, k) => this.series(l, k, tint(l.name), ""));
       const second = this.data.other?.panels.find((p) => p.key === panel.key);
       if (second) series.push(...second.lines.flatMap((l, k) => this.series(l, k, tint(l.name), "second")));
@@ -104,12 +106,15 @@ export default {
     tip(items) {
       const box = document.createElement("div");
       box.append(`${items[0].axisValue.toFixed(3)} s`);
-      for (const item of items.filter((i) => i.seriesName && Number.isFinite(i.value[1]) && !/\|(low|high)$/.test(i.seriesId)).slice(0, 14)) {
+      const shown = items.filter((i) => i.seriesName && Number.isFinite(i.value[1]) && !/\|(low|high)$/.test(i.seriesId));
+      if (shown.length > TIPS / 2) box.style.columns = 2; // a plot is not high
+      for (const item of shown.slice(0, TIPS)) {
         const row = document.createElement("div"), dot = document.createElement("span");
         dot.style.cssText = `display:inline-block;width:8px;height:8px;border-radius:4px;margin-right:6px;background:${item.color}`;
         row.append(dot, `${item.seriesName}${item.seriesId.startsWith("second") ? " (compared)" : ""}: ${(+item.value[1]).toPrecision(5)}`);
         box.append(row);
       }
+      if (shown.length > TIPS) box.append(`and ${shown.length - TIPS} more`);
       return box;
     },
 

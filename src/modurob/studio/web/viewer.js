@@ -2,16 +2,25 @@
 import { createApp } from "vue";
 import Stage from "modurob-web/organism.js";
 
-async function floats(text) {
-  const bytes = await (await fetch(`data:application/octet-stream;base64,${text}`)).arrayBuffer();
-  return new Float32Array(bytes);
+// Rows of numbers, as `viewer.py` packs them: differences from row to row, one plane of bytes after the other.
+async function unpacked({ unit, bytes }, rows) {
+  const planes = new Uint8Array(await (await fetch(`data:application/octet-stream;base64,${bytes}`)).arrayBuffer());
+  const count = planes.length / 4, width = count / rows, numbers = new Float32Array(count);
+  for (let column = 0, i = 0; column < width; column++) {
+    for (let row = 0, sum = 0; row < rows; row++, i++) {
+      const whole = (planes[i] | planes[count + i] << 8 | planes[2 * count + i] << 16 | planes[3 * count + i] << 24) >>> 0;
+      sum += (whole >>> 1) ^ -(whole & 1);
+      numbers[row * width + column] = sum * unit;
+    }
+  }
+  return numbers;
 }
 
 const LOW = 660; // [px] height below which plots start hidden
 
 // A run as `player.js` hands it on.
 async function opened(data) {
-  const parts = await Promise.all(data.parts.map(async ({ name, t, poses }, k) => ({ name, t: await floats(t), poses: await floats(poses), cast: data.casts[k] })));
+  const parts = await Promise.all(data.parts.map(async ({ name, t, poses }, k) => ({ name, t, poses: await unpacked(poses, t.length), cast: data.casts[k] })));
   const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
   return { ...data, parts, begin, end };
 }
