@@ -2,7 +2,9 @@
 
 New virtual environments in a temporary folder get exactly ``name==lowest``: one for the core, with
 MuJoCo and what the tests themselves need; one for the studio, whose own dependencies ask for more
-than the core does. A bound that is too low fails here. Takes some minutes and about 1 GB.
+than the core does; one for the extras that search, environments, clusters and CasADi need. A bound
+that is too low fails here; those of ``torch``, ``jax`` and ``cuda`` are not tried, which are
+gigabytes. Takes some minutes and about 1 GB.
 
     python tools/lowest_versions.py [-k EXPRESSION ...]     arguments go to pytest
 """
@@ -44,6 +46,13 @@ CORE_TESTS = [  # none that compares with Pinocchio, which asks for a newer NumP
     "tests/cli/test_control_command.py",
 ]
 STUDIO_TESTS = ["tests/studio/test_session.py", "tests/studio/test_guard.py"]
+MORE = ("evolve", "gymnasium", "cluster", "casadi")
+MORE_TESTS = [
+    "tests/search/test_evolution.py",
+    "tests/environments",
+    "tests/executors/test_cluster.py",
+    "tests/frameworks/test_casadi.py",
+]
 
 
 def lowest(requirements: list[str]) -> list[str]:
@@ -58,7 +67,12 @@ def lowest(requirements: list[str]) -> list[str]:
 ENVIRONMENTS = {
     "core": (lowest(PROJECT["dependencies"] + EXTRAS["mujoco"] + FOR_TESTS), CORE_TESTS),
     "studio": (PROJECT["dependencies"] + FOR_TESTS + lowest(EXTRAS["studio"]), STUDIO_TESTS),
-}
+    "more": (
+        PROJECT["dependencies"] + EXTRAS["mujoco"] + FOR_TESTS
+        + lowest([each for name in MORE for each in EXTRAS[name]]),
+        MORE_TESTS,
+    ),
+}  # fmt: skip
 
 
 def tested(requirements: list[str], tests: list[str], arguments: list[str]) -> bool:

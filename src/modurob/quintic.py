@@ -51,4 +51,4 @@ def blend(t: np.ndarray, duration: float) -> Curve:
     u = np.clip(t / duration, 0.0, 1.0)
     x = u**3 * (10 + u * (6 * u - 15))
     dx = 30 * (u * (1 - u)) ** 2 / duration
-    return Curve(x, dx, 60 * u * (1 - u) * (1 - 2 * u) / duration**2)
+    return Curve(x, dx, 60 * u * (1 - u) * (1 - 2 * u) / duration / duration)

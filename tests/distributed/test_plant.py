@@ -13,7 +13,7 @@ from modurob.distributed import Plant, PlantOptions, ProcessBus
 from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
 from modurob.distributed.plant import WATCHDOG_S, Push, start_plant
 from modurob.distributed.processes import Processes
-from modurob.errors import StateError, UnknownNameError
+from modurob.errors import FileError, StateError, UnknownNameError
 from oracles import complains
 
 
@@ -215,6 +215,21 @@ def test_a_plant_without_room_for_its_drives_says_so_and_leaves_nothing(tmp_path
     # all of the memory is there from the beginning, and not only promised
     memory = SharedMemory(str(tmp_path / "memory"), 4)
     assert os.stat(memory.path).st_blocks * 512 >= 8 * Mailbox.SIZE
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("[0, [0.1, 0]]\nx\n", 2), ("3\n", 1), ('[0, ["a"]]', 1), ("[0, 1]", 1), ("[1e400]", 1),
+     ("[" * 10**5, 1), (f"[{10**400}, []]", 1), ("\xff", 1)],
+)  # fmt: skip
+def test_readings_that_are_none_are_told_with_their_line(tmp_path, text, line):
+    path = tmp_path / "readings"
+    path.write_text(text, encoding="latin-1")
+    with complains(FileError, "readings", f"line {line} is no reading"):
+        RecordedDrive(str(path), str(tmp_path / "log"))
+    os.mkfifo(tmp_path / "pipe")
+    with complains(FileError, "pipe", "no file is there"):
+        RecordedDrive(str(tmp_path / "pipe"), str(tmp_path / "log"))
 
 
 def test_another_drive_takes_the_place_of_the_plant(tmp_path):

@@ -63,3 +63,9 @@ def test_a_blend_rests_at_both_ends_and_never_turns_back():
         assert np.abs(np.diff(rate)).max() < 0.02  # no jumps
     np.testing.assert_allclose(np.gradient(s, t), ds, atol=1e-5)
     np.testing.assert_allclose(np.gradient(ds, t), dds, atol=1e-2)
+
+
+def test_a_blend_of_any_length_is_finite():
+    """A ramp is a number of a file."""
+    for part in blend(np.array([0.0, 1.0]), 1e300):
+        np.testing.assert_allclose(part, 0, atol=1e-200)

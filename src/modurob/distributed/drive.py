@@ -14,7 +14,7 @@ import time
 import zlib
 from typing import Protocol
 
-from modurob.errors import StateError
+from modurob.errors import FileError, StateError
 
 STALE_S = 0.1  # without a new reading, joints count as not measured
 MOST_JOINTS = 8  # of one module
@@ -42,8 +42,7 @@ class RecordedDrive:
     """
 
     def __init__(self, path: str, log: str) -> None:
-        with open(path, encoding="utf-8") as file:
-            self._rows = [json.loads(line) for line in file]
+        self._rows = _readings(path)
         self._log = open(log, "a", buffering=1, encoding="utf-8")  # noqa: SIM115
         self._begin: float | None = None
 
@@ -55,6 +54,22 @@ class RecordedDrive:
 
     def write(self, torques: Values) -> None:
         print(json.dumps(torques), file=self._log)
+
+
+def _readings(path: str) -> list[tuple[float, Values]]:
+    """Times and readings of a file, or a `FileError`; opening a pipe would wait for its writer."""
+    if not os.path.isfile(path):
+        raise FileError(f"{path}: cannot be read: no file is there")
+    rows: list[tuple[float, Values]] = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                t, values = json.loads(line)
+                rows.append((float(t), tuple(map(float, values))))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        line = f"line {len(rows) + 1} is no reading"
+        raise FileError(f"{path}: {line}: [t, [q, v, ...]] is expected") from None
+    return rows
 
 
 class Mailbox:
