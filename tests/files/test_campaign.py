@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = 360  # thirty of each format
+CASES = 360  # eighteen of each format
 SEED = 7
 
 TOOL = Path(__file__).parents[2] / "tools" / "fuzz_files.py"

@@ -94,12 +94,12 @@ class MathMl(MathMLPresentationPrinter):
     def doprint(self, expr: Any) -> str:
         return super().doprint(expr).replace("<mo>-</mo>", "<mo>&#8722;</mo>")  # no hyphen
 
-    def _print_Pow(self, expr: Any) -> Any:
+    def _print_Pow(self, e: Any) -> Any:
         """A power of a symbol with its exponent above the subscript, not above all of it."""
-        made = super()._print_Pow(expr)
+        made: Any = super()._print_Pow(e)
         if made.tagName != "msup" or made.firstChild.tagName != "msub":
             return made
-        base = made.firstChild
+        base: Any = made.firstChild
         base.tagName = base.nodeName = "msubsup"
         base.appendChild(made.lastChild)
         return base
