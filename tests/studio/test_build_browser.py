@@ -1,10 +1,13 @@
 """Build, in the browser: clicks make organisms, and mistakes are explained in place."""
 
 import json
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from benchmarks import browser as browsers
 from modurob import catalog, examples, load
 from modurob.studio.folder import Folder
+from modurob.studio.guard import TRIES
 
 CRAB = [(0, 1, None), (1, 1, None), (1, 2, "side 2"), (-1, 1, None), (-1, 2, "side 5")]
 TURNS = 14  # with the six modules of the crab: twenty steps
@@ -189,6 +192,15 @@ def test_two_tabs_do_not_disturb_each_other_and_two_on_one_project_see_the_same(
     one.modules(2)
 
 
+def status(url, headers):
+    """Of the answer to a request without cookies."""
+    try:
+        with urlopen(Request(url, headers=headers), timeout=60) as answer:
+            return answer.status
+    except HTTPError as error:
+        return error.code
+
+
 def refused(tab):
     """Whether the server turns away who has no token."""
     return tab.page.request.get(f"{tab.server.url}/api/health").status == 401
@@ -234,7 +246,11 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.click("undo")  # the duration
         tab.click("undo")
         tab.modules(3)
-        tab.page.request.get(f"{second.url}/api/health?token=open+barley")
+        guesses = [
+            status(f"{second.url}/api/health?token=barley{k}", {"X-Forwarded-For": f"10.0.0.{k}"})
+            for k in range(TRIES + 1)  # from one address, whatever they say
+        ]
+        assert guesses == [401] * TRIES + [429]
         tab.page.goto("about:blank")  # before the server ends
     written = "".join(capfd.readouterr())
     assert "sesame" not in written  # no token is in the logs

@@ -1,6 +1,8 @@
 """Panels without a browser: what they show, send and do. The pages themselves are tested in one."""
 
 import asyncio
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -24,6 +26,7 @@ from nicegui.outbox import Outbox
 
 from modurob.studio.jobs import Worker
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels.build import uploader
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -656,6 +659,22 @@ def test_a_figure_of_the_papers_is_shown_with_its_statement_and_its_verdicts(
 
 
 # -- Build -----------------------------------------------------------------------------------------
+
+
+def test_a_place_for_files_that_is_deleted_holds_no_page(on_page):
+    async def work(desk):
+        def told(*words):
+            pass
+
+        with desk.page.client:
+            place = uploader(told, told, "file")
+        held = weakref.ref(told)
+        del told
+        place.delete()
+        gc.collect()
+        assert held() is None
+
+    on_page(work)
 
 
 def test_the_palette_chooses_kind_and_side_of_the_next_module(on_page):

@@ -20,6 +20,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import RedirectResponse
 from nicegui import Client, ui
 from nicegui import app as nicegui_app
+from nicegui.client import ClientConnectionTimeout
 
 from modurob import DatasheetError, ModurobError, Organism, __version__
 from modurob.checks import is_loopback
@@ -36,6 +37,7 @@ ICON = HERE / "web" / "icon.svg"
 LANGUAGE = "en-US"
 MOST_PAGES = 100  # open at once: each needs memory
 MOST_DRAWN = 150  # modules of a body with a picture in the list of projects
+CONNECT_S = 30.0  # in which a browser that has asked for a page has to open its socket
 RECONNECT_S = 20.0  # in which a tab may lose its connection and come back
 
 
@@ -135,7 +137,13 @@ async def _project_page(studio: Studio, name: str) -> None:
     page = Page(studio, session, client)
     client.on_delete(page.leave)
     page.build()
-    await client.connected(timeout=30)
+    try:
+        await client.connected(timeout=CONNECT_S)
+    except ClientConnectionTimeout:  # no browser asked for it
+        if not client.is_deleted:
+            client.delete()
+    if client.is_deleted:
+        return
     page.start()
     with contextlib.suppress(TimeoutError):  # a browser that is busy gets its theme another time
         theme = await ui.run_javascript("localStorage.getItem('modurob-theme')", timeout=20)
@@ -190,7 +198,13 @@ def serve(
         )
     show(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
     server = uvicorn.Server(
-        uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
+        uvicorn.Config(
+            guarded,
+            log_level="warning",
+            lifespan="on",
+            timeout_graceful_shutdown=2,
+            proxy_headers=False,  # else a program of this machine guesses tokens from any address
+        )
     )
     # what is cut off by Ctrl+C is no error
     logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)

@@ -276,6 +276,19 @@ def _dock_picture(kind: ModuleType, port: int | str | None) -> None:
     test_id(picture, "dock-picture")
 
 
+class Uploader(ui.upload):
+    """An upload that holds nothing once its page is gone.
+
+    FastAPI remembers the functions of the last 4096 routes that were made, and so each upload: with
+    its handlers a page of 1 MB would stay.
+    """
+
+    def _handle_delete(self) -> None:
+        super()._handle_delete()
+        self._upload_handlers.clear()
+        self._event_listeners.clear()
+
+
 def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:
     """A place to drop a file; what is too large is refused before it travels.
 
@@ -293,7 +306,7 @@ def uploader(use: Any, tell: Callable[[str], Any], what: str) -> ui.upload:
         ends = ", ".join(imports.ENDINGS)
         tell(f"At most {LARGEST_BODY // 2**20} MB can be uploaded, and files end with {ends}.")
 
-    upload = ui.upload(
+    upload = Uploader(
         label=f"Choose or drop a {what}",
         auto_upload=True,
         max_file_size=LARGEST_BODY,
