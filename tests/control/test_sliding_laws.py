@@ -234,6 +234,15 @@ def test_errors_stay_within_the_bound_of_the_robust_law(body):
         assert thin.bound[0] < 0.3 * np.abs(without[:, 0]).max()
 
 
+def test_the_bound_of_one_joint_is_that_of_its_lightest_inertia():
+    """Where s^2 M / 2 no longer falls: rate s^2 M = 0.3003 layer, with the error s / rate."""
+    model = examples.arm("b").model("physical")
+    law = Robust(model, mass_error=0.3, layer=0.01)
+    lightest = 0.7 * model.mass_matrix([0.0]).item()
+    s = np.sqrt(LEFT_OVER * 0.01 / (law.rate * lightest))
+    assert law.bound.item() == pytest.approx(s / law.rate)
+
+
 @pytest.mark.parametrize("body", MODELS)
 def test_energy_of_the_robust_law_falls_outside_the_bound_for_all_inertias_within_it(body):
     """dV/dt <= -2 rate V + 0.3003 sum(layer), by forward dynamics, for random states."""
