@@ -92,6 +92,20 @@ def test_the_reference_velocity_makes_no_power_beyond_the_change_of_inertia(base
     assert s @ C_s == pytest.approx(s @ dM @ s / 2, rel=1e-7)
 
 
+def test_errors_are_expected_to_decay_as_those_of_the_exact_model():
+    """e'' = -rate (2 e' + rate e) until the next command, from the errors of the first."""
+    model, dt = examples.crab().model(), 1e-4
+    law, rng = Adaptive(model), np.random.default_rng(2)
+    q, v, goal = rng.standard_normal((3, 3))
+    law.command(0.0, q, v, goal)
+    e, e_rate = law._expected
+    np.testing.assert_allclose(np.abs([e, e_rate]), np.abs([q - goal, v]), rtol=1e-12)
+    law.command(dt, q, v, goal)
+    slow, decay = e_rate + law.rate * e, np.exp(-law.rate * dt)
+    exact = (e + slow * dt) * decay, (e_rate - law.rate * slow * dt) * decay
+    np.testing.assert_allclose(law._expected, exact, rtol=0, atol=20 * (law.rate * dt) ** 2)
+
+
 def test_powers_are_the_derivatives_by_the_inertias():
     model = MODELS["arm"]()
     q, v, aim = state(model, 2)
