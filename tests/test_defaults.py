@@ -36,6 +36,8 @@ from modurob.gaits import ChaoticMaps, Oscillators, Sine, Wave, preview
 from modurob.identification import FourierSeries, exciting_motion
 from modurob.interop import read_cobra_modules, read_urdf, write_mjcf, write_srdf, write_urdf
 from modurob.manipulator import gravity_torque, ne_mod
+from modurob.modules import ModuleType
+from modurob.modules.datasheet import Body, Joint, Mesh, Port, Shape
 from modurob.population import JointWaves
 from modurob.search import BodySpace, SearchTask, evolve, write_gallery
 from modurob.search.tasks import way_along
@@ -178,6 +180,32 @@ def test_defaults_are_the_documented_ones(function, documented):
     for name, value in documented.items():
         assert type(found[name]) is not bool or type(value) is bool
         assert found[name] == value, name
+
+
+ZERO = (0, 0, 0)
+PLACED = {"position": ZERO, "rpy": ZERO}
+DATASHEETS = [
+    (Body, {"mass": 0, "center_of_mass": ZERO, "inertia": (ZERO, ZERO, ZERO), "imu": False}),
+    (Joint, {
+        **PLACED, "axis": (0, 0, 1), "lower": None, "upper": None, "viscous": 0, "coulomb": 0,
+        "rotor_inertia": 0, "gear_ratio": 1, "stiffness": None, "damping": 0, "max_effort": None,
+        "max_velocity": None,
+    }),
+    (Port, {"turns": (0,), "max_force": None, "max_torque": None}),
+    (Shape, {**PLACED, "color": "#8aa0b8"}),
+    (Mesh, {**PLACED, "scale": (1, 1, 1)}),
+    (ModuleType, {
+        "format": "modurob-module", "version": 1, "title": "", "source": "", "nominal": False,
+        "joints": (), "shapes": (), "meshes": (), "dyad_joint": None, "grid": False,
+        "virtual": False,
+    }),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "documented"), DATASHEETS)
+def test_a_datasheet_without_a_number_has_none_or_zero(part, documented):
+    found = {name: x.default for name, x in part.model_fields.items() if not x.is_required()}
+    assert found == documented
 
 
 def test_a_scenario_is_a_fall_of_five_seconds_unless_told():

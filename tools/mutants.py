@@ -1,13 +1,15 @@
 """Measure the tests: change the source at random places and count the changes that a test notices.
 
-    pip install 'coverage>=7.10'
-    python tools/mutants.py map -- -n auto      # once: record the tests that reach each line
     python tools/mutants.py run --number 150 --jobs 16    # change, test, report
     python tools/mutants.py run --only 3,17     # some mutants of the same seed again
+    pip install 'coverage>=7.10'
+    python tools/mutants.py map -- -n auto      # once: record the tests that reach each line
 
-Each mutant is one change of one expression or statement in a copy of the repository. Tests that
-reach the line run first, then others that reach the file, those of the same package before others;
-slow ones last. Tests in the browser are not in the map, which cannot see into the server, a process
+Each mutant is one change of one expression or statement in a copy of the repository. The first
+tests are those that share names with the changed function and with what calls it in its module:
+of ten mutants that are noticed, these notice eight. Then come files of such tests, and of the same
+package; slow ones last. With a map, tests that reach the line run first instead, then others that
+reach the file. Tests in the browser are not in the map, which cannot see into the server, a process
 of its own: they run for mutants of the studio only, and all of them. `map -- tests/sim` adds some
 tests to the map that is there. A survivor is a missing test or an equivalent program; a person
 decides which. `run --minutes 60` starts no mutant later: those it did are the first of the sample,
@@ -25,6 +27,7 @@ import math
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -35,6 +38,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from importlib.util import cache_from_source, find_spec
 from itertools import accumulate
 from pathlib import Path
@@ -57,6 +61,9 @@ TEST_LIMIT_S = 600  # of one test
 TIME_LIMIT_S = 3600.0  # of one call of pytest: for mutants that hang before the first test
 MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded; without the browser's
 LOADED = ["numpy", "scipy.integrate", "scipy.optimize", "sympy", "pydantic", "llvmlite.binding"]
+NEAREST = 16  # tests that run first, by their names
+NEAR_FILES = 5  # files of tests that run next
+WORD = re.compile(r"[A-Za-z_]\w+")
 FRAMEWORKS = {f"src/modurob/interop/{name}.py": name for name in ("torch", "jax", "casadi")}
 BROWSER = "_browser.py"  # the end of the names of files with tests in the browser
 BEGIN = pytest.StashKey[float]()
@@ -291,10 +298,6 @@ def tests_for(mutant: Mutant, known: dict) -> list[str]:
     package = Path(mutant.file).parts[2].removesuffix(".py")
     reaching = {x for tests in lines.values() for x in tests}
     near = {x for x in seconds if f"tests/{package}/" in x}
-    found = sorted((ROOT / "tests" / package).glob(f"*{BROWSER}"))
-    browser = [x.relative_to(ROOT).as_posix() for x in found]
-    if not reaching:
-        return [f"tests/{package}" if (ROOT / "tests" / package).is_dir() else "tests"]
 
     def rank(test: str) -> tuple:
         where = (test not in at_line, test not in reaching, test not in near)
@@ -303,7 +306,76 @@ def tests_for(mutant: Mutant, known: dict) -> list[str]:
     ordered = sorted(reaching if at_line else reaching | near, key=rank)
     until = [*accumulate(seconds.get(test, 0.0) for test in ordered)]
     soon = [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
-    return soon + browser
+    return soon + browser_tests(mutant)
+
+
+def browser_tests(mutant: Mutant) -> list[str]:
+    """Files of tests in the browser, for the studio."""
+    found = (ROOT / "tests" / Path(mutant.file).parts[2]).glob(f"*{BROWSER}")
+    return sorted(x.relative_to(ROOT).as_posix() for x in found)
+
+
+Words = dict[str, set[str]]  # that a test or a file of tests has, by its name
+
+
+@cache
+def words_of_tests() -> tuple[Words, Words]:
+    """Words of each file of tests, and of each of its tests with the functions that this calls."""
+    files: Words = {}
+    tests: Words = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if path.name.endswith(BROWSER):
+            continue
+        text, file = path.read_text(), path.relative_to(ROOT).as_posix()
+        files[file], lines = set(WORD.findall(text)), text.splitlines()
+        parts = {}
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                begin = min([node.lineno, *(x.lineno for x in node.decorator_list)])
+                parts[node.name] = set(WORD.findall(" ".join(lines[begin - 1 : node.end_lineno])))
+        for name, words in parts.items():
+            if name.startswith("test"):
+                called = [parts[x] for x in words & parts.keys() if not x.startswith("test")]
+                tests[f"{file}::{name}"] = words.union(*called)
+    return files, tests
+
+
+def names_near(mutant: Mutant) -> dict[str, float]:
+    """Names of what a mutant is in, of what uses that in its module, and weights that fall."""
+    text = (ROOT / mutant.file).read_text()
+    made = [x for x in ast.walk(ast.parse(text)) if isinstance(x, ast.FunctionDef | ast.ClassDef)]
+    used = {x.name: set(WORD.findall(ast.unparse(x))) - {x.name} for x in made}
+    names = {x.name for x in made if x.lineno <= mutant.line <= (x.end_lineno or 0)}
+    if not names:  # a constant
+        names = {x for x in WORD.findall(text.splitlines()[mutant.line - 1]) if x.isupper()}
+    found = {Path(mutant.file).stem: 2.0}
+    for weight in (3.0, 2.0, 1.5, 1.0):
+        found |= {name: weight for name in names if name not in found}
+        names = {name for name, words in used.items() if words & names} - found.keys()
+    return found
+
+
+def likely_tests(mutant: Mutant) -> tuple[list[str], list[str]]:
+    """Single tests, then files of tests, that may notice a mutant; the most likely first.
+
+    A rare name counts more than one that many files have.
+    """
+    files, tests = words_of_tests()
+    near, package = names_near(mutant), Path(mutant.file).parts[2].removesuffix(".py")
+    many = {x: sum(x in words for words in files.values()) for x in near}
+    rarity = {x: near[x] * math.log((len(files) + 1) / (n + 0.5)) for x, n in many.items()}
+
+    def score(words: set[str]) -> float:
+        return sum(rarity[x] for x in rarity.keys() & words)
+
+    def fits(file: str) -> float:
+        return 3.0 * (f"tests/{package}/" in file) + 4.0 * (Path(mutant.file).stem in file)
+
+    of_file = {file: score(words) + fits(file) for file, words in files.items()}
+    of_test = {x: score(words) + of_file[x.split("::")[0]] / 2 for x, words in tests.items()}
+    order = sorted(files, key=lambda file: -of_file[file])
+    own = [file for file in order[NEAR_FILES:] if f"tests/{package}/" in file]
+    return sorted(tests, key=lambda x: -of_test[x])[:NEAREST], order[:NEAR_FILES] + own
 
 
 def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
@@ -311,13 +383,20 @@ def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
     file = place / mutant.file
     original, stat = file.read_bytes(), file.stat()
     file.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
-    tests = tests_for(mutant, known)
+    if known["reach"].get(mutant.file):
+        tests = tests_for(mutant, known)
+        calls = [(tests, "not slow"), (tests, "slow")]
+    else:
+        tests, files = likely_tests(mutant)
+        slow = files + browser_tests(mutant)
+        calls = [(tests, "not slow"), (files, "not slow"), (tests, "slow"), (slow, "slow")]
+    why = ""
     try:
-        for marked in ("not slow", "slow"):
-            failed, why = _failing([*tests, "-m", marked], place)
+        for chosen, marked in calls:
+            failed, why = _failing([*chosen, "-m", marked], place)
             if failed:
                 return True, why
-        return False, why if "map" in why else f"{len(tests)} tests passed"
+        return False, why if "map" in why else f"{len(calls[-1][0])} tests or files passed"
     finally:
         file.write_bytes(original)
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -372,8 +451,6 @@ def run(
     """Test a sample of mutants and print the score."""
     latest = time.monotonic() + 60 * minutes
     known = read_map()
-    if not known["reach"]:
-        print("no map of the tests: 'python tools/mutants.py map' makes this faster", flush=True)
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     FORKED.set_forkserver_preload(LOADED)
     chosen = list(enumerate(sample(number, seed, paths)))

@@ -142,9 +142,14 @@ def test_commands_change_what_the_robot_does():
     session.run("move m1 0.01")
     assert bus.run(lambda: not bus.operation.status().motion)
     assert bus.operation.status().set_point == pytest.approx([math.radians(10), 0.01])
-    session.run("goto 0,0")
-    session.run("stop")
-    assert not bus.operation.status().motion
+    for line, motion in (("goto 0,0", "goto in 1 s"), ("follow gait wave in 0.2", "gait wave")):
+        session.run(line)
+        assert bus.operation.status().motion == motion
+        session.run("stop")
+        assert not bus.operation.status().motion
+    for line, modules in (("kill m1", 1), ("restart m1", 2)):
+        session.run(line)
+        assert bus.run(lambda count=modules: bus.settled(count))
     session.run("relax")
     assert bus.operation.status().mode == "relax"
     session.run("hold")

@@ -44,6 +44,18 @@ def test_a_sampled_law_is_asked_at_its_samples(crab):
     assert found.q.shape == found.v.shape == found.tau.shape == (6, 6)
 
 
+def test_a_step_of_runge_and_kutta_has_up_to_eight_parts(monkeypatch):
+    """Friction makes it stiff; with more the steps are implicit."""
+    model = examples.arm("b").with_parameters(viscous=1.0).model("physical")
+    longest, zero = closed_loop.MOST_RATE_STEP / model.friction_rate.rate, np.zeros(1)
+    chosen, method = [], closed_loop.RK4
+    monkeypatch.setattr(closed_loop, "RK4", lambda *a: (chosen.append(a[1]), method(*a))[1])
+    for parts in (7.5, 8.5):
+        law = Spy(model, sample_time=parts * longest)
+        closed_loop.rehearsed(law, zero, zero, zero, law.sample_time)
+    assert len(chosen) == 1
+
+
 def test_a_law_without_a_clock_is_rehearsed_in_800_steps(crab):
     law = Spy(crab)
     found = rehearsed(law, 0.4)

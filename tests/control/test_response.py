@@ -53,6 +53,14 @@ def test_direction_size_and_begin_of_the_step_do_not_matter():
         np.testing.assert_allclose(getattr(other, name), getattr(one, name)[[0, 0]], rtol=1e-9)
 
 
+def test_a_slower_response_has_the_same_numbers_in_longer_times():
+    y = 1 - np.exp(-TIMES) * np.cos(3 * TIMES)
+    one, other = (step_response(k * TIMES, y[:, None], [1.0]) for k in (1, 10))
+    scales = {"overshoot": 1, "steady_error": 1, "ripple": 1, "rise": 10, "settling": 10}
+    for name, scale in scales.items():
+        np.testing.assert_allclose(getattr(other, name), scale * getattr(one, name), rtol=1e-9)
+
+
 def test_runs_of_a_batch_are_judged_one_by_one():
     dampings = np.array([[0.3, 0.5], [0.6, 0.8], [0.9, 0.45]])  # 3 runs of 2 joints
     q = np.stack([second_order(d, TIMES) for d in dampings.ravel()], axis=1).reshape(-1, 3, 2)

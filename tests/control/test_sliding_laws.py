@@ -92,6 +92,20 @@ def test_the_reference_velocity_makes_no_power_beyond_the_change_of_inertia(base
     assert s @ C_s == pytest.approx(s @ dM @ s / 2, rel=1e-7)
 
 
+def test_errors_are_expected_to_decay_as_those_of_the_exact_model():
+    """e'' = -rate (2 e' + rate e) until the next command, from the errors of the first."""
+    model, dt = examples.crab().model(), 1e-4
+    law, rng = Adaptive(model), np.random.default_rng(2)
+    q, v, goal = rng.standard_normal((3, 3))
+    law.command(0.0, q, v, goal)
+    e, e_rate = law._expected
+    np.testing.assert_allclose(np.abs([e, e_rate]), np.abs([q - goal, v]), rtol=1e-12)
+    law.command(dt, q, v, goal)
+    slow, decay = e_rate + law.rate * e, np.exp(-law.rate * dt)
+    exact = (e + slow * dt) * decay, (e_rate - law.rate * slow * dt) * decay
+    np.testing.assert_allclose(law._expected, exact, rtol=0, atol=20 * (law.rate * dt) ** 2)
+
+
 def test_powers_are_the_derivatives_by_the_inertias():
     model = MODELS["arm"]()
     q, v, aim = state(model, 2)
@@ -232,6 +246,15 @@ def test_errors_stay_within_the_bound_of_the_robust_law(body):
     if body == "crab":  # the bound itself is less than the error without the robust term
         _, without = errors(with_scaled_masses(model, 1 + WRONG), plain, motion, 1.5, 2e-3)
         assert thin.bound[0] < 0.3 * np.abs(without[:, 0]).max()
+
+
+def test_the_bound_of_one_joint_is_that_of_its_lightest_inertia():
+    """Where s^2 M / 2 no longer falls: rate s^2 M = 0.3003 layer, with the error s / rate."""
+    model = examples.arm("b").model("physical")
+    law = Robust(model, mass_error=0.3, layer=0.01)
+    lightest = 0.7 * model.mass_matrix([0.0]).item()
+    s = np.sqrt(LEFT_OVER * 0.01 / (law.rate * lightest))
+    assert law.bound.item() == pytest.approx(s / law.rate)
 
 
 @pytest.mark.parametrize("body", MODELS)

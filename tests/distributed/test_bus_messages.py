@@ -92,6 +92,14 @@ def test_frames_have_a_least_and_a_largest_size():
         msg.unpack_frame(msg.pack_frame(FrameKind.DATA, 1, 2, bytes(msg.LARGEST_FRAME - 15)))
 
 
+def test_batches_are_filled_to_the_last_byte():
+    room = msg.LARGEST_BATCH - 6 - 2  # of one message
+    for sizes, batches in (((room,), 1), ((100, room - 102), 1), ((100, room - 101), 2)):
+        found = msg.batches(3, [bytes(size) for size in sizes])
+        assert [len(batch.messages) for batch in found] == [len(sizes) // batches] * batches
+        assert [batch.complete for batch in found] == [False, True][-batches:]
+
+
 def test_the_largest_report_and_piece_fit_into_a_frame():
     label = "x" * LARGEST_TEXT
     neighbour = msg.Neighbor(label, Address(1, 2), label, 90, Status.HEARD)

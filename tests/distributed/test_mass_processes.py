@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -252,3 +253,20 @@ def test_an_agent_wakes_for_its_heartbeat():
     state, _ = agent.step(state, [], 2.0)
     assert agent.wake(state) == 2.125
     assert agent.step(state, [], 2.125)[1]
+
+
+def test_the_error_that_ended_a_process_is_told():
+    network = object.__new__(MassProcesses)
+    told, tell = os.pipe()
+    heard = [({}, [{"error": "no port 9"}]), ({}, [{"answer": 1}])]
+    network._processes = SimpleNamespace(
+        is_alive=lambda name: True, pipe=lambda name: told, listen=lambda pipe: heard.pop(0)
+    )
+    with complains(mr.StateError, "the process of 'm0' runs, but has not answered in time"):
+        network._hear("m0", 0.0)
+    os.write(tell, b".")
+    with complains(mr.StateError, "the process of 'm0' has ended: no port 9"):
+        network._hear("m0", 0.0)
+    assert network._hear("m0", 0.0) == [{"answer": 1}]
+    os.close(told)
+    os.close(tell)

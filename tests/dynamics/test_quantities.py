@@ -232,6 +232,12 @@ class Greedy(Passes):
         return own.kept, own
 
 
+def test_code_without_loops_is_made_for_all_but_the_largest_quantities():
+    large = {name for name, quantity in QUANTITIES.items() if not quantity.straight_line}
+    derivatives = {"inverse_dynamics_derivatives", "forward_dynamics_derivatives"}
+    assert large == {"closed_form_matrices", *derivatives}
+
+
 @pytest.mark.parametrize(("shape", "says"), [((2,), "1 numbers"), (("nv",), None)])
 def test_what_is_written_late_destroys_nothing_and_sizes_are_checked(monkeypatch, shape, says):
     if says is None:

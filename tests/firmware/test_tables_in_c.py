@@ -296,11 +296,15 @@ def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
 
 def test_an_export_for_small_datasheets_has_the_sizes_of_the_headers():
     files = runtime_files([mr.catalog["chen_link"]], 4, 4)
-    sizes = next(text for name, text in files.items() if name.endswith("sizes.h"))
+    place = next(name for name in files if name.endswith("sizes.h"))
+    sizes = files[place]
     for header, name in (("bus.h", "MR_BUS_MAX_RECORD"), ("port.h", "PORT_MESSAGE_SIZE")):
         text = next(text for path, text in files.items() if path.endswith(f"/{header}"))
         define = rf"#define {name} (\d+)\n"
         assert re.search(define, sizes)[1] == re.search(define, text)[1]
+    link = mr.catalog["chen_link"].model_dump()
+    link["ports"] = [{**link["ports"][0], "label": f"p{k}", "side": k + 1} for k in range(17)]
+    assert "#define MR_BUS_MAX_PORTS 16\n" in runtime_files([mr.ModuleType(**link)], 4, 4)[place]
 
 
 @NEEDS_COMPILER

@@ -17,6 +17,7 @@ from oracles.organisms import WRIST
 
 FREE_CUBES = ModelOptions("dyad", "free")
 SPRINGY = mr.catalog["backbone"].with_parameters(rotor_inertia=1e-5, stiffness=5.0)
+SIDE = {"reference": [1, 0, 0], "connector": "axle", "mates": ["axle"]}
 CONNECTOR = {"reference": [0, 0, 1], "connector": "axle", "mates": ["axle"]}
 REEL = mr.ModuleType(
     name="reel",
@@ -32,6 +33,23 @@ REEL = mr.ModuleType(
         {"label": 3, "body": "drum", "position": [0, 0.05, 0], "normal": [0, 1, 0], **CONNECTOR},
     ],
 )  # fmt: skip
+ELBOW = mr.ModuleType(
+    name="elbow",
+    symbol="E",
+    size=0.1,
+    title="Ports 1 and 2 differ by a joint that is held alone",
+    bodies=[{"name": name, "mass": 1.0, "inertia": [1e-3] * 3} for name in ("near", "far", "tip")],
+    joints=[
+        {"name": "held", "kind": "revolute", "parent": "near", "child": "far", "axis": [1, 0, 0],
+         "lower": 0.3, "upper": 0.3},
+        {"name": "spin", "kind": "revolute", "parent": "far", "child": "tip", "axis": [0, 1, 0]},
+    ],
+    ports=[
+        {"label": 1, "body": "near", "position": [0, 0, 0.05], "normal": [0, 0, 1], **SIDE},
+        {"label": 2, "body": "far", "position": [0, 0, 0.05], "normal": [0, 0, 1], **SIDE},
+        {"label": 3, "body": "tip", "position": [0, 0, -0.05], "normal": [0, 0, -1], **SIDE},
+    ],
+)  # fmt: skip
 FAMILIES = {
     "cubes": ("backbone", (2, 10), "dyad", 60),
     "two kinds of cubes": (("backbone", "scout"), (2, 8), "dyad", 40),
@@ -40,6 +58,7 @@ FAMILIES = {
     "slides and links": (("chen_link", "chen_revolute", "chen_prismatic"), (3, 7), "physical", 40),
     "skew axes": ((WRIST, "backbone"), (2, 5), "physical", 25),
     "hinges on one line": (REEL, (2, 6), "physical", 25),
+    "ports before and after a held joint": (ELBOW, (2, 3), "physical", 20),
     "springs": ((SPRINGY, "backbone"), (3, 5), "physical", 10),
 }
 

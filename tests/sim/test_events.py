@@ -115,6 +115,8 @@ def assert_conserved(found):
         assert np.abs(now - was).max() < CONSERVED * scale
         assert np.abs(entry.momentum_before - was).max() < CONSERVED * scale
         assert np.abs(entry.momentum_after - now).max() < CONSERVED * scale
+        assert abs(entry.energy_before - energy_was) < ENERGY * scale
+        assert abs(entry.energy_after - energy_now) < ENERGY * scale
         assert entry.energy_lost > -ENERGY
         assert energy_now == pytest.approx(
             energy_was + entry.latch_work - entry.energy_lost, abs=ENERGY * scale

@@ -12,7 +12,7 @@ from modurob.equations.links import SLIP_SPEED
 from modurob.friction import substeps
 from modurob.sim import SimulationError, Stops
 from modurob.stepping import INTEGRATORS, LinearStops, StepSettings
-from modurob.stepping.motion import LARGEST, EquationOfMotion
+from modurob.stepping.motion import LARGEST, EquationOfMotion, diverged
 from modurob.stepping.scipy_methods import TOO_FAST
 from modurob.stepping.stops import StopForces
 from oracles import complains
@@ -327,6 +327,14 @@ def test_a_run_goes_on_after_a_trial_state_without_an_acceleration(name, monkeyp
     monkeypatch.setattr(EquationOfMotion, "acceleration", acceleration)
     found = simulate(model, [0.4, 0.1], None, 0.5, None, name)
     np.testing.assert_allclose(found.q[-1], calm.q[-1], rtol=0, atol=1e-6)
+
+
+def test_a_state_has_run_away_beyond_ten_billion():
+    model = examples.double_pendulum().model("physical")
+    for x, found in ((np.array([0.0, -9e9]), None), (np.array([0.0, -1.1e10]), "m1.hinge")):
+        for q, v in ((x, 0 * x), (0 * x, x)):
+            stopped = diverged(model, 0.0, q, v)
+            assert stopped is None if found is None else found in str(stopped)
 
 
 @pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import sympy
 
 from modurob import Organism, SizeError, StateError, Undock, examples, simulate
 from modurob.scenario.settings import RunRecord
@@ -48,6 +49,13 @@ def test_an_organism_has_matrices_and_one_module_has_none():
 
 def shown(text):
     return text.count('<div class="formula">')
+
+
+def test_terms_stand_with_their_signs_and_the_first_one_without_plus():
+    x = sympy.Symbol("x")
+    found = [formulas._sign(term, index) for index in (0, 1) for term in (x, -x)]
+    infix = '<mo form="infix">'
+    assert found == ["", "<mo>−</mo>", f"{infix}+</mo>", f"{infix}−</mo>"]
 
 
 def test_entries_that_are_too_many_or_too_long_are_counted(monkeypatch):
