@@ -7,7 +7,7 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 from modurob import StateError, examples, simulate
-from modurob.control import ComputedTorque, Lqr, PdGravity, gains
+from modurob.control import ComputedTorque, IndependentPid, Lqr, PdGravity, gains
 from modurob.control.closed_loop import linearized
 from oracles import complains
 
@@ -237,3 +237,13 @@ def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():
     with complains(StateError, "singular", "m2.hinge"):
         Lqr(examples.double_pendulum().model(), sample_time=0.01)
     Lqr(examples.double_pendulum().model("physical"))
+
+
+def test_slow_joints_by_themselves_are_damped_by_sixteen_times_rate_and_inertia():
+    body = examples.arm("b").with_parameters(viscous=0.0)
+    model = body.model("physical", gravity=(0.0, 0.0, 0.0))
+    law, time = IndependentPid(model, settling_time=5.0), 5.0
+    rate = -1.2 * np.log(gains.SETTLED) / time  # the integral slows the slowest error down
+    damping = 16 * rate * model.mass_matrix([0.0]).item()
+    found = law.pid.kp.item(), law.pid.kd.item()
+    assert found == pytest.approx((2 * rate * damping, damping))

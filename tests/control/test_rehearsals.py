@@ -9,6 +9,8 @@ import pytest
 from modurob import StateError, examples
 from modurob.control import ComputedTorque, closed_loop, robustness
 from modurob.control.robustness import _Study
+from modurob.stepping import FixedStep
+from modurob.stepping.motion import Stopped
 from oracles import complains
 
 SPLIT = 0.03  # relative: sampling splits a double pole by about the root of the sample time
@@ -158,3 +160,12 @@ def test_masses_are_an_error_below_one(crab):
     with complains(StateError, "masses is an error below 1"):
         robustness(law, masses=1.0, runs=1)
     robustness(law, masses=0.99, delay=0, noise=0, runs=1, duration=0.02)
+
+
+def test_a_study_that_cannot_go_on_says_when_and_why(crab, monkeypatch):
+    def ended(self, t, q, v):
+        raise Stopped(t, "the ground gave way")
+
+    monkeypatch.setattr(FixedStep, "sample", ended)
+    with complains(StateError, "robustness stopped at t = 0 s: the ground gave way"):
+        robustness(ComputedTorque(crab, sample_time=0.01), runs=1)

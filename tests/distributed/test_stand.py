@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import cli
 from modurob.distributed import Fault, Impulse, InProcess, StandingNetwork, stand
+from modurob.distributed.balancing.on_ground import StandingModules
 from modurob.distributed.balancing.stance import SHARE, Step, feet_of, stance
 from modurob.distributed.balancing.standing import (
     BASE,
@@ -26,6 +27,7 @@ from modurob.distributed.balancing.standing import (
     _within_slip,
     ground_region,
 )
+from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.balancing.support import stability_region, support_polygon
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
@@ -332,6 +334,20 @@ def test_processes_of_a_standing_robot_stay_when_it_is_pushed_and_one_dies(walke
     assert way[run.t < 0.3].max() < 1e-3 < way[run.t > 0.3].max()  # it was felt
     load = np.mean(run.channels["contact"][run.t > 0.5].sum(axis=1), axis=0)
     np.testing.assert_allclose(load, [0, 0, mass * GRAVITY], atol=SWAYS * mass * GRAVITY)
+
+
+def test_processes_are_told_the_friction_of_the_ground_and_their_speed(walker, monkeypatch):
+    class Begun(Exception):
+        """Raised in place of starting processes."""
+
+    def begin(self, organism, feet, steps, **options):
+        assert options == {"friction": 0.3, "speed": 0.5, "seed": 7}
+        raise Begun
+
+    monkeypatch.setattr(StandingModules, "__init__", begin)
+    tree, q = walker
+    with pytest.raises(Begun):
+        StandingProcesses(tree, (), ground=mr.Ground(friction=0.3), q0=q, speed=0.5, seed=7)
 
 
 def test_contacts_on_a_slope_have_the_polygon_as_region():

@@ -58,12 +58,11 @@ def record_times(
     return np.concatenate([times[:-1][apart], times[-1:]])
 
 
-def check_ticks(what: str, period: float, duration: float) -> float:
-    """Return the period, or raise a `SizeError` when its samples alone would fill the memory."""
+def check_ticks(what: str, period: float, duration: float) -> None:
+    """Raise a `SizeError` when samples of a period alone would fill the memory."""
     count = duration / period
     ticks = f"{what} = {period:g} s ({count:.3g} of them in {duration:g} s)"
     refuse_over(ticks, count * CUT_BYTES, f"give a larger {what}=")
-    return period
 
 
 def intervals(
