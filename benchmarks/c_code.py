@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import shutil
 import subprocess
 import sysconfig
@@ -23,6 +24,7 @@ LOOPS = Path(__file__).parent / "pinocchio_loops.cpp"
 
 _folder = tempfile.TemporaryDirectory(prefix="modurob-benchmarks-")
 FOLDER = Path(_folder.name)  # of sources and libraries, removed with the process
+_numbers = itertools.count()  # a name that comes again would open the library of before
 
 
 class NoPeer(Exception):
@@ -80,7 +82,7 @@ void batch(const double* q, const double* v, const double* x, double* out, long 
         size = model.nv**2 if name in MATRICES else model.nv
         self.out = np.empty(size * len(found))
         results = ", ".join(f"out + k * size + {i * size}" for i in range(len(found)))
-        source = FOLDER / f"{name}_{id(self)}.c"
+        source = FOLDER / f"{name}_{next(_numbers)}.c"
         code = casadi.CodeGenerator(source.name)
         code.add(function)
         text = code.dump() + self.LOOP.format(
