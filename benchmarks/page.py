@@ -160,8 +160,8 @@ def dynamics() -> str:
     tiers, names = ("dyads", "fused"), [ENGINES[peer] for peer in peers]
     return section(
         "Dynamics", "dynamics",
-        f"**Losses.** Another engine is faster than modurob in {len(lost)} of {len(pairs)} "
-        "comparisons.\n",
+        "**Losses.** Another engine is faster than the faster code of modurob in "
+        f"{len(lost)} of {len(pairs)} comparisons.\n",
         *([grid(("comparison", "fastest engine", "modurob", "ratio"), lost)] if lost else []),
         "A state in a batch of 10,000 (matrices: 400), one thread. In parentheses: ratio to "
         "Pinocchio, ratio to the fastest other engine.\n",

@@ -5,7 +5,7 @@ import { slack } from "modurob-web/manipulator.js";
 const EDGE = 0.3; // of a cell: this near to a side means that side
 const STEPS = [[1, 0], [0, 1], [-1, 0], [0, -1]]; // where headings 0, 1, 2, 3 point
 const MARGIN = 1.6; // cells around the modules
-const READABLE = 14; // pixels of a cell below which its texts are not drawn: nobody reads them, and they cost most
+const READABLE = 14; // pixels of a cell below which its texts are not drawn: too small to read, and they cost most
 
 export default {
   template: `
