@@ -187,6 +187,7 @@ def sample(number: int, seed: int, paths: list[str]) -> list[Mutant]:
             print(f"left out: {relative}, since {name} is not installed")
             continue
         by_package[path.relative_to(SOURCE).parts[0]] += mutants_of(path)
+    number = min(number, sum(map(len, by_package.values())))
     packages = [name for name in by_package if by_package[name]]
     weights = [len(by_package[name]) ** 0.5 for name in packages]  # small packages are seen too
     chosen: list[Mutant] = []
