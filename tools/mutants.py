@@ -227,7 +227,7 @@ def record_map(extra: list[str]) -> None:
     for file, lines in known["reach"].items():
         for line, tests in lines.items():
             reach[file][line].update(x for x in tests if x not in seconds)
-    for file, line, test in _reaching(data):
+    for file, line, test in reaching(data):
         reach[file][line].add(test)
     lists = {file: {k: sorted(x) for k, x in lines.items()} for file, lines in reach.items()}
     MAP.write_text(json.dumps({"seconds": known["seconds"] | seconds, "reach": lists}))
@@ -272,7 +272,7 @@ def pytest_sessionfinish(session) -> None:
 seconds_of_tests: dict[str, float] = defaultdict(float)
 
 
-def _reaching(data: Path) -> Iterator[tuple[str, str, str]]:
+def reaching(data: Path) -> Iterator[tuple[str, str, str]]:
     from coverage.numbits import numbits_to_nums
 
     with sqlite3.connect(data) as db:

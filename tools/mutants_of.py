@@ -1,13 +1,16 @@
 """Find changes of a few source files that their tests do not notice: a second or less for each.
 
     python tools/mutants_of.py src/modurob/gaits -- tests/gaits
-    python tools/mutants_of.py src/modurob/gaits/sine.py --number 80 -- tests/gaits tests/sim
+    python tools/mutants_of.py src/modurob/gaits/sine.py --number 80 -- -m 'not slow'
 
 `mutants.py` measures, with all tests; this looks for missing tests while they are written. pytest
 collects the tests once. Every mutant is a fork of that process: the code of the changed function is
-replaced in it, and the tests that reach the changed line run, quick ones first. What is computed at
-import (constants of modules and classes, defaults of parameters) is left out, and processes that
-tests start do not see a change.
+replaced in it, and the tests that reach the changed line run, those of its package and quick ones
+first. What is computed at import (constants of modules and classes, defaults of parameters) is left
+out, and processes that tests start do not see a change.
+
+The lines that each test reaches are kept in build/mutants/reach.json; only tests of new and changed
+files are recorded again. Remove it after larger changes of the source.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import hashlib
+import heapq
 import json
 import os
 import resource
@@ -24,15 +29,17 @@ import tempfile
 import time
 import types
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import pytest
-from mutants import ROOT, Mutant, described, sample
+from mutants import ROOT, Mutant, described, reaching, sample
 
+REACH = ROOT / "build" / "mutants" / "reach.json"
 LEAST_S, FACTOR = 10.0, 8.0  # a mutant may run for this and so many times its tests' time
-MOST_S = 40.0  # of tests for one mutant
+MOST_S = 20.0  # of tests for one mutant
+MOST_TESTS = 100  # of one line: of its package first, then the quick ones
 
 
 class Forks:
@@ -47,60 +54,70 @@ class Forks:
         for x in gc.get_objects():
             if isinstance(x, types.FunctionType):
                 self.functions[x.__code__.co_filename].append(x)
-        self.items = session.items
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "reach.json"
-            pid = _forked(lambda: self._record(session, file))
-            if os.waitpid(pid, 0)[1] or not file.exists():
-                raise SystemExit("mutants: recording which lines the tests reach has failed")
-            found = json.loads(file.read_text())
-        self.reach, self.seconds, broken = found["reach"], found["seconds"], found["failed"]
-        for k in broken:
-            print(f"left out, fails without a change: {self.items[k].nodeid}", file=self.out)
-        self.broken = set(broken)
+        self.items = {item.nodeid: item for item in session.items}
+        self.known = self._record(session)
+        for name in sorted(self.known["failed"] & self.items.keys()):
+            print(f"left out, fails without a change: {name}", file=self.out)
         self._campaign(session)
         return True
 
-    def _record(self, session: pytest.Session, file: Path) -> int:
-        """Run every test; write the lines that each reaches, and its time."""
-        from coverage import Coverage
-
-        measured = Coverage(data_file=None, source=[str(ROOT / "src")], messages=False)
-        measured.start()
-        seconds, failed = [], []
-        for k, item in enumerate(self.items):
-            measured.switch_context(str(k))
-            before, begin = session.testsfailed, time.perf_counter()
-            _run(item, self.items[k + 1] if k + 1 < len(self.items) else None)
-            seconds.append(time.perf_counter() - begin)
-            failed += [k] if session.testsfailed > before else []
-        measured.stop()
-        data = measured.get_data()
-        reach = {
-            name: {
-                line: sorted({int(x) for x in tests if x})
-                for line, tests in data.contexts_by_lineno(name).items()
-            }
-            for name in data.measured_files()
+    def _record(self, session: pytest.Session) -> dict:
+        """Seconds of each test and the tests that reach each line, from the file and from a run."""
+        known: dict = {"seconds": {}, "failed": [], "files": {}, "reach": {}}
+        if REACH.is_file():
+            known = json.loads(REACH.read_text())
+        digests = {}
+        for item in self.items.values():
+            name = item.path.relative_to(ROOT).as_posix()
+            digests[name] = digests.get(name) or hashlib.sha1(item.path.read_bytes()).hexdigest()
+        changed = {x for x, digest in digests.items() if known["files"].get(x) != digest}
+        seconds = {k: x for k, x in known["seconds"].items() if k.split("::")[0] not in changed}
+        fresh = [item for name, item in self.items.items() if name not in seconds]
+        failed = {x for x in known["failed"] if x in seconds}
+        reach: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for file, lines in known["reach"].items():
+            for line, tests in lines.items():
+                reach[file][line] |= seconds.keys() & tests
+        if fresh:
+            with tempfile.TemporaryDirectory() as folder:
+                data, run = Path(folder) / "coverage", Path(folder) / "run.json"
+                pid = _forked(lambda: _run_covered(session, fresh, data, run))
+                if os.waitpid(pid, 0)[1] or not run.exists():
+                    raise SystemExit("mutants: recording which lines the tests reach has failed")
+                found = json.loads(run.read_text())
+                seconds |= found["seconds"]
+                failed |= {*found["failed"]}
+                for file, line, test in reaching(data):
+                    reach[file][line].add(test)
+        few = {
+            file: {k: _first(file, tests, seconds) for k, tests in lines.items()}
+            for file, lines in reach.items()
         }
-        file.write_text(json.dumps({"reach": reach, "seconds": seconds, "failed": failed}))
-        return 0
+        files = known["files"] | digests
+        out = {"seconds": seconds, "failed": sorted(failed), "files": files, "reach": few}
+        if fresh:
+            REACH.parent.mkdir(parents=True, exist_ok=True)
+            REACH.write_text(json.dumps(out))
+        return out | {"failed": failed}
 
-    def _tests(self, mutant: Mutant) -> list[int]:
-        """Tests that reach the line, else its statement, else its function; quick ones first."""
-        lines = self.reach.get(str(ROOT / mutant.file), {})
+    def _tests(self, mutant: Mutant) -> list[str]:
+        """Tests that reach the line, else its statement, else its function."""
+        lines, seconds = self.known["reach"].get(mutant.file, {}), self.known["seconds"]
+        there = self.items.keys() - self.known["failed"]
         for first, last in _around((ROOT / mutant.file).read_text(), mutant.line):
-            reaching = {k for n in range(first, last + 1) for k in lines.get(str(n), ())}
-            if found := sorted(reaching - self.broken, key=lambda k: self.seconds[k]):
+            found = {k for n in range(first, last + 1) for k in lines.get(str(n), ())} & there
+            if found:
                 break
         else:
             return []
         total, kept = 0.0, []
-        for k in found:
-            if (total := total + self.seconds[k]) > MOST_S and kept:
+        for name in _first(mutant.file, found, seconds):
+            if (total := total + seconds[name]) > MOST_S and kept:
                 break
-            kept.append(k)
-        return sorted(kept, key=lambda k: (self.seconds[k] > 0.3, k))  # fixtures stay together
+            kept.append(name)
+        order = {name: k for k, name in enumerate(self.items)}
+        far = _far(mutant.file)  # fixtures stay together
+        return sorted(kept, key=lambda x: (far(x), seconds[x] > 0.3, order[x]))
 
     def _campaign(self, session: pytest.Session) -> None:
         running: dict[int, tuple[Mutant, float, float]] = {}
@@ -135,7 +152,7 @@ class Forks:
             if not (tests := self._tests(mutant)):
                 judged(mutant, False, "no test reaches it")
                 continue
-            limit = LEAST_S + FACTOR * sum(self.seconds[k] for k in tests)
+            limit = LEAST_S + FACTOR * sum(self.known["seconds"][k] for k in tests)
             if len(running) == self.jobs:
                 wait()
             pid = _forked(lambda r=replaced, t=tests, m=mutant: self._judge(session, m, r, t))
@@ -145,19 +162,49 @@ class Forks:
         killed = count - len(survivors)
         print(f"\n{killed} of {count} killed; {at_import} at import left out", file=self.out)
 
-    def _judge(self, session: pytest.Session, mutant: Mutant, replaced, tests: list[int]) -> int:
+    def _judge(self, session: pytest.Session, mutant: Mutant, replaced, tests: list[str]) -> int:
         for function, code in replaced:
             function.__code__ = code
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
         with tempfile.TemporaryDirectory() as folder:
             if "/compiler/" in mutant.file or "/equations/" in mutant.file:
                 os.environ["MODUROB_CACHE_DIR"] = folder
-            for j, k in enumerate(tests):
-                following = self.items[tests[j + 1]] if j + 1 < len(tests) else None
-                _run(self.items[k], following)
+            items = [self.items[k] for k in tests]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                _run(item, following)
                 if session.testsfailed:
                     return 1
         return 0
+
+
+def _run_covered(session: pytest.Session, items: list[pytest.Item], data: Path, run: Path) -> int:
+    """Run tests; write the lines that each reaches, its time, and the tests that fail."""
+    from coverage import Coverage
+
+    measured = Coverage(data_file=str(data), source=[str(ROOT / "src")], messages=False)
+    measured.start()
+    seconds, failed = {}, []
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        measured.switch_context(item.nodeid)
+        before, begin = session.testsfailed, time.perf_counter()
+        _run(item, following)
+        seconds[item.nodeid] = time.perf_counter() - begin
+        failed += [item.nodeid] if session.testsfailed > before else []
+    measured.stop()
+    measured.save()
+    run.write_text(json.dumps({"seconds": seconds, "failed": failed}))
+    return 0
+
+
+def _far(file: str) -> Callable[[str], bool]:
+    """True of tests that are not of the package of a source file."""
+    near = f"tests/{Path(file).parts[2].removesuffix('.py')}/"
+    return lambda test: not test.startswith(near)
+
+
+def _first(file: str, tests: Collection[str], seconds: dict[str, float]) -> list[str]:
+    far = _far(file)
+    return heapq.nsmallest(MOST_TESTS, tests, key=lambda x: (far(x), seconds[x], x))
 
 
 def _run(item: pytest.Item, following: pytest.Item | None) -> None:
