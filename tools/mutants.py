@@ -1,19 +1,16 @@
 """Measure the tests: change the source at random places and count the changes that a test notices.
 
-    python tools/mutants.py run --number 150 --jobs 16    # change, test, report
-    python tools/mutants.py run --only 3,17     # some mutants of the same seed again
-    pip install 'coverage>=7.10'
-    python tools/mutants.py map -- -n auto      # once: record the tests that reach each line
+    python tools/mutants.py --number 150 --jobs 16    # change, test, report
+    python tools/mutants.py --only 3,17               # some mutants of the same seed again
 
 Each mutant is one change of one expression or statement in a copy of the repository. The first
-tests are those that share names with the changed function and with what calls it in its module:
+tests are those that reach its line, as `mutants_of.py` has recorded them; without a record, and
+after them, those that share names with the changed function and with what calls it in its module:
 of ten mutants that are noticed, these notice eight. Then come files of such tests, and of the same
-package; slow ones last. With a map, tests that reach the line run first instead, then others that
-reach the file. Tests in the browser are not in the map, which cannot see into the server, a process
-of its own: they run for mutants of the studio only, and all of them. `map -- tests/sim` adds some
-tests to the map that is there. A survivor is a missing test or an equivalent program; a person
-decides which. `run --minutes 60` starts no mutant later: those it did are the first of the sample,
-and as random as all of them. Not part of CI.
+package; slow ones last. Tests in the browser run for mutants of the studio, all of them. A survivor
+is a missing test or an equivalent program; a person decides which. With `--minutes 60` no mutant
+starts later: those that did are the first of the sample, and as random as all of them. Not part of
+CI.
 """
 
 from __future__ import annotations
@@ -30,17 +27,13 @@ import random
 import re
 import shutil
 import signal
-import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
 from importlib.util import cache_from_source, find_spec
-from itertools import accumulate
 from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
@@ -49,24 +42,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "modurob"
-MAP = ROOT / "build" / "mutants" / "map.json"
+REACH = ROOT / "build" / "mutants" / "reach.json"  # tests that reach each line: `mutants_of.py`
 COPIED = (
     *("src", "tests", "docs", "papers", "examples", "benchmarks", "tools"),
     *("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "constraints.txt"),
 )
-DURATIONS = MAP.parent / "seconds.json"
 # A mutant that runs longer is noticed. The longest test takes 75 s of CPU time: none reaches this
 # just because the machine is busy.
 TEST_LIMIT_S = 600  # of one test
 TIME_LIMIT_S = 3600.0  # of one call of pytest: for mutants that hang before the first test
-MOST_SECONDS = 120.0  # CPU time of the tests of one mutant, as recorded; without the browser's
+MOST_SECONDS = 60.0  # of the tests that reach the line of a mutant, as recorded
 LOADED = ["numpy", "scipy.integrate", "scipy.optimize", "sympy", "pydantic", "llvmlite.binding"]
 NEAREST = 16  # tests that run first, by their names
 NEAR_FILES = 5  # files of tests that run next
 WORD = re.compile(r"[A-Za-z_]\w+")
 FRAMEWORKS = {f"src/modurob/interop/{name}.py": name for name in ("torch", "jax", "casadi")}
 BROWSER = "_browser.py"  # the end of the names of files with tests in the browser
-BEGIN = pytest.StashKey[float]()
 FORKED = multiprocessing.get_context("forkserver")  # packages are imported once, not per mutant
 
 SWAPPED = {
@@ -202,112 +193,22 @@ def sample(number: int, seed: int, paths: list[str]) -> list[Mutant]:
 # -- tests -----------------------------------------------------------------------------------------
 
 
-def record_map(extra: list[str]) -> None:
-    """Run tests under coverage; write the tests that reach each line, and their CPU times.
-
-    Tests that the map knows and that do not run now stay as they are.
-    """
-    MAP.parent.mkdir(parents=True, exist_ok=True)
-    data = MAP.parent / "coverage"
-    settings = MAP.parent / "coveragerc"
-    settings.write_text(
-        f"[run]\nparallel = true\npatch = subprocess\ndata_file = {data}\nsource = {SOURCE}\n"
-    )
-    for old in MAP.parent.glob("coverage.*"):
-        old.unlink()
-    tool = [sys.executable, "-m", "coverage"]
-    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "mutants"]
-    command += [f"--ignore-glob=*{BROWSER}", *extra]
-    path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
-    subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"PYTHONPATH": path})
-    subprocess.run([*tool, "combine", f"--rcfile={settings}", "-q"], cwd=ROOT, check=True)
-    known = read_map()
-    seconds = json.loads(DURATIONS.read_text())
-    reach: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for file, lines in known["reach"].items():
-        for line, tests in lines.items():
-            reach[file][line].update(x for x in tests if x not in seconds)
-    for file, line, test in reaching(data):
-        reach[file][line].add(test)
-    lists = {file: {k: sorted(x) for k, x in lines.items()} for file, lines in reach.items()}
-    MAP.write_text(json.dumps({"seconds": known["seconds"] | seconds, "reach": lists}))
-    print(f"wrote {MAP.relative_to(ROOT)}")
+def read_reach() -> dict[str, dict]:
+    """Recorded seconds of each test, and the tests that reach each line."""
+    return json.loads(REACH.read_text()) if REACH.is_file() else {"seconds": {}, "reach": {}}
 
 
-def read_map() -> dict[str, dict]:
-    """The recorded map, or an empty one."""
-    return json.loads(MAP.read_text()) if MAP.is_file() else {"seconds": {}, "reach": {}}
-
-
-def pytest_runtest_setup(item) -> None:
-    """Tell coverage which test begins; pytest calls this, with this file as a plugin."""
-    from coverage import Coverage
-
-    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # its processes are not in the map: no tracing
-    item.stash[BEGIN] = sum(os.times()[:4])
-    if (coverage := Coverage.current()) is not None:
-        coverage.switch_context(item.nodeid.partition("[")[0])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
-    """Attach the CPU time so far, that of processes that ended included."""
-    report = yield
-    report.cpu = sum(os.times()[:4]) - item.stash.get(BEGIN, 0.0)
-    return report
-
-
-def pytest_runtest_logreport(report) -> None:
-    """Add up the CPU time of a test over its parameters."""
-    if report.when == "call":
-        seconds_of_tests[report.nodeid.partition("[")[0]] += report.cpu
-
-
-def pytest_sessionfinish(session) -> None:
-    """Write the CPU times, but not those of one worker of pytest-xdist."""
-    if not hasattr(session.config, "workerinput"):
-        DURATIONS.write_text(json.dumps(seconds_of_tests))
-
-
-seconds_of_tests: dict[str, float] = defaultdict(float)
-
-
-def reaching(data: Path) -> Iterator[tuple[str, str, str]]:
-    from coverage.numbits import numbits_to_nums
-
-    with sqlite3.connect(data) as db:
-        rows = db.execute(
-            "select file.path, context.context, line_bits.numbits from line_bits "
-            "join file on file.id = file_id join context on context.id = context_id"
-        )
-        for path, test, bits in rows:
-            for line in numbits_to_nums(bits) if test else ():
-                yield str(Path(path).relative_to(ROOT)), str(line), test
-
-
-def tests_for(mutant: Mutant, known: dict) -> list[str]:
-    """Tests that may notice a mutant, most likely first.
-
-    Those that reach the line, then those that reach the file: a cached result hides a line from all
-    tests but one, and a constant of a module runs at import. What runs at import only may be seen
-    by tests that reach no line of the file, so all tests of its package follow. Of each, those of
-    the same package come first, and shorter ones before longer ones. For the studio all tests in
-    the browser follow.
-    """
-    lines, seconds = known["reach"].get(mutant.file, {}), known["seconds"]
-    at_line = set(lines.get(str(mutant.line), ()))
-    package = Path(mutant.file).parts[2].removesuffix(".py")
-    reaching = {x for tests in lines.values() for x in tests}
-    near = {x for x in seconds if f"tests/{package}/" in x}
-
-    def rank(test: str) -> tuple:
-        where = (test not in at_line, test not in reaching, test not in near)
-        return *where, seconds.get(test, 0.0), test
-
-    ordered = sorted(reaching if at_line else reaching | near, key=rank)
-    until = [*accumulate(seconds.get(test, 0.0) for test in ordered)]
-    soon = [test for test, end in zip(ordered, until, strict=True) if end < MOST_SECONDS]
-    return soon + browser_tests(mutant)
+def reaching_tests(mutant: Mutant, known: dict) -> list[str]:
+    """Tests that reach the line of a mutant, quick ones first, as far as they are still there."""
+    there, total = words_of_tests()[1].keys(), 0.0
+    seconds: dict[str, float] = defaultdict(float)
+    for test in known["reach"].get(mutant.file, {}).get(str(mutant.line), ()):
+        seconds[test.partition("[")[0]] += known["seconds"][test]
+    found = []
+    for test in sorted(seconds.keys() & there, key=lambda x: (seconds[x], x)):
+        if (total := total + seconds[test]) < MOST_SECONDS:
+            found.append(test)
+    return found
 
 
 def browser_tests(mutant: Mutant) -> list[str]:
@@ -384,20 +285,18 @@ def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
     file = place / mutant.file
     original, stat = file.read_bytes(), file.stat()
     file.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
-    if known["reach"].get(mutant.file):
-        tests = tests_for(mutant, known)
-        calls = [(tests, "not slow"), (tests, "slow")]
-    else:
-        tests, files = likely_tests(mutant)
-        slow = files + browser_tests(mutant)
-        calls = [(tests, "not slow"), (files, "not slow"), (tests, "slow"), (slow, "slow")]
+    tests, files = likely_tests(mutant)
+    calls = [(tests, "not slow"), (files, "not slow"), (tests, "slow")]
+    calls += [(files + browser_tests(mutant), "slow")]
+    if at_line := reaching_tests(mutant, known):
+        calls = [(at_line, "not slow"), *calls]
     why = ""
     try:
         for chosen, marked in calls:
             failed, why = _failing([*chosen, "-m", marked], place)
             if failed:
                 return True, why
-        return False, why if "map" in why else f"{len(calls[-1][0])} tests or files passed"
+        return False, f"{len(calls[-1][0])} files passed"
     finally:
         file.write_bytes(original)
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -420,8 +319,6 @@ def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
     if late or "Timeout (" in text:  # as faulthandler says it
         return True, "time limit"
     lines = [x for x in text.splitlines() if x.startswith(("FAILED", "ERROR "))]
-    if process.exitcode == 4 and "ERROR: not found" in text and "ERROR collecting" not in text:
-        return False, "a test is not there: record the map again"
     # 4 otherwise: a file of tests or a conftest cannot be imported; 5: no test is marked so
     return process.exitcode not in (0, 5), lines[0][:150] if lines else "pytest's exit code"
 
@@ -451,7 +348,7 @@ def run(
 ) -> None:
     """Test a sample of mutants and print the score."""
     latest = time.monotonic() + 60 * minutes
-    known = read_map()
+    known = read_reach()
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     FORKED.set_forkserver_preload(LOADED)
     chosen = list(enumerate(sample(number, seed, paths)))
@@ -531,21 +428,14 @@ def _copy(place: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    map_ = commands.add_parser("map", help="record which tests reach which line")
-    map_.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
-    go = commands.add_parser("run", help="test a sample of mutants")
-    go.add_argument("--number", type=int, default=150)
-    go.add_argument("--seed", type=int, default=0)
-    go.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    go.add_argument("--only", type=lambda x: [int(k) for k in x.split(",")], default=[])
-    go.add_argument("--minutes", type=float, default=math.inf, help="start no mutant later")
-    go.add_argument("paths", nargs="*", help="src/modurob/sim ...; everything by default")
+    parser.add_argument("--number", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", type=lambda x: [int(k) for k in x.split(",")], default=[])
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start no mutant later")
+    parser.add_argument("paths", nargs="*", help="src/modurob/sim ...; everything by default")
     given = parser.parse_args()
-    if given.command == "map":
-        record_map(given.pytest)
-    else:
-        run(given.number, given.seed, given.jobs, given.only, given.minutes, given.paths)
+    run(given.number, given.seed, given.jobs, given.only, given.minutes, given.paths)
 
 
 if __name__ == "__main__":

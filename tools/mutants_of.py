@@ -24,6 +24,7 @@ import json
 import os
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -34,9 +35,8 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
-from mutants import ROOT, Mutant, described, reaching, sample
+from mutants import REACH, ROOT, Mutant, described, sample
 
-REACH = ROOT / "build" / "mutants" / "reach.json"
 LEAST_S, FACTOR = 10.0, 8.0  # a mutant may run for this and so many times its tests' time
 MOST_S = 20.0  # of tests for one mutant
 MOST_TESTS = 100  # of one line: of its package first, then the quick ones
@@ -87,7 +87,7 @@ class Forks:
                 found = json.loads(run.read_text())
                 seconds |= found["seconds"]
                 failed |= {*found["failed"]}
-                for file, line, test in reaching(data):
+                for file, line, test in _reaching(data):
                     reach[file][line].add(test)
         few = {
             file: {k: _first(file, tests, seconds) for k, tests in lines.items()}
@@ -194,6 +194,20 @@ def _run_covered(session: pytest.Session, items: list[pytest.Item], data: Path, 
     measured.save()
     run.write_text(json.dumps({"seconds": seconds, "failed": failed}))
     return 0
+
+
+def _reaching(data: Path) -> Iterator[tuple[str, str, str]]:
+    """File, line and test of each line that a test reaches."""
+    from coverage.numbits import numbits_to_nums
+
+    with sqlite3.connect(data) as db:
+        rows = db.execute(
+            "select file.path, context.context, line_bits.numbits from line_bits "
+            "join file on file.id = file_id join context on context.id = context_id"
+        )
+        for path, test, bits in rows:
+            for line in numbits_to_nums(bits) if test else ():
+                yield str(Path(path).relative_to(ROOT)), str(line), test
 
 
 def _far(file: str) -> Callable[[str], bool]:
