@@ -37,7 +37,8 @@ from typing import TextIO
 import pytest
 from mutants import REACH, ROOT, Mutant, described, sample
 
-LEAST_S, FACTOR = 10.0, 8.0  # a mutant may run for this and so many times its tests' time
+LEAST_S, FACTOR = 10.0, 8.0  # CPU time of a mutant: this and so many times its tests' time
+PATIENCE = 5  # times that by the clock, for those that wait
 MOST_S = 20.0  # of tests for one mutant
 MOST_TESTS = 100  # of one line: of its package first, then the quick ones
 
@@ -120,7 +121,7 @@ class Forks:
         return sorted(kept, key=lambda x: (far(x), seconds[x] > 0.3, order[x]))
 
     def _campaign(self, session: pytest.Session) -> None:
-        running: dict[int, tuple[Mutant, float, float]] = {}
+        running: dict[int, tuple[Mutant, float]] = {}
         survivors: list[str] = []
         count = 0
 
@@ -133,7 +134,7 @@ class Forks:
 
         def wait() -> None:
             while True:
-                for pid, (mutant, latest, _) in list(running.items()):
+                for pid, (mutant, latest) in list(running.items()):
                     done, status = os.waitpid(pid, os.WNOHANG)
                     if late := not done and time.monotonic() > latest:
                         os.killpg(pid, signal.SIGKILL)
@@ -155,17 +156,20 @@ class Forks:
             limit = LEAST_S + FACTOR * sum(self.known["seconds"][k] for k in tests)
             if len(running) == self.jobs:
                 wait()
-            pid = _forked(lambda r=replaced, t=tests, m=mutant: self._judge(session, m, r, t))
-            running[pid] = (mutant, time.monotonic() + limit, 0.0)
+            pid = _forked(lambda x=(session, mutant, replaced, tests, limit): self._judge(*x))
+            running[pid] = (mutant, time.monotonic() + PATIENCE * limit)
         while running:
             wait()
         killed = count - len(survivors)
         print(f"\n{killed} of {count} killed; {at_import} at import left out", file=self.out)
 
-    def _judge(self, session: pytest.Session, mutant: Mutant, replaced, tests: list[str]) -> int:
+    def _judge(
+        self, session: pytest.Session, mutant: Mutant, replaced, tests: list[str], limit: float
+    ) -> int:
         for function, code in replaced:
             function.__code__ = code
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))  # also without a parent
         with tempfile.TemporaryDirectory() as folder:
             if "/compiler/" in mutant.file or "/equations/" in mutant.file:
                 os.environ["MODUROB_CACHE_DIR"] = folder
