@@ -77,6 +77,24 @@ def test_of_rows_that_are_close_the_means_are_followed(tmp_path):
     assert np.degrees(steps(0.115).q[0]) == pytest.approx(9.0)
 
 
+def test_a_record_begins_and_ends_on_lines_through_its_first_and_last_rows(tmp_path):
+    first, last = ([0.0, 0.01, 0.02], [1, 4, 2]), ([0.2, 0.21, 0.22], [6, 9, 5])
+    rows = [
+        (t, q, 0.0) for times, places in (first, last) for t, q in zip(times, places, strict=True)
+    ]
+    np.savetxt(tmp_path / "noisy.csv", rows, delimiter=",")
+    motion, end = motions.read("csv", str(tmp_path / "noisy.csv"), MODEL)
+    for t, (times, places) in ((0.0, first), (end, last)):
+        line = np.polyval(np.polyfit(times, places, 1), t)
+        assert np.degrees(motion(t).q[0]) == pytest.approx(line)
+
+
+def test_a_gait_has_no_end():
+    motion, duration = motions.read("gait", "sine", MODEL)
+    assert duration == np.inf
+    assert motion(0.3).q.shape == (2,)
+
+
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [

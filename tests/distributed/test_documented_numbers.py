@@ -6,34 +6,33 @@ from pathlib import Path
 
 import pytest
 
-import modurob as mr
-from modurob.distributed import child, drive, native, plant, processes, reliable
-from modurob.distributed.balancing import (
-    agent as balancing,
-)
-from modurob.distributed.balancing import (
-    faults,
-    laws,
-    on_ground,
-    result,
-    stance,
-    standing,
-    support,
-)
+from modurob.distributed import child, drive, native, plant, reliable
+from modurob.distributed.balancing import agent as balancing
+from modurob.distributed.balancing import laws, on_ground, result, stance, standing
 from modurob.distributed.balancing import plant as drives
 from modurob.distributed.balancing import processes as balancing_processes
-from modurob.distributed.bus import bus, coordinator, links, messages, node, operation, robot
 from modurob.distributed.bus import builder as bus_builder
-from modurob.distributed.bus import simulated
+from modurob.distributed.bus import (
+    bus,
+    coordinator,
+    links,
+    messages,
+    node,
+    operation,
+    robot,
+    simulated,
+)
 from modurob.distributed.mass import agent as mass
-from modurob.distributed.mass import module_body, network
+from modurob.distributed.mass import module_body
 from modurob.distributed.mass import processes as mass_processes
 from modurob.distributed.mass import state as mass_state
-from modurob.distributed.transports import base, secure, udp
+from modurob.distributed.transports import base, secure
 
 ROOT = Path(__file__).parents[2]
 FIRMWARE = ROOT / "src" / "modurob" / "firmware"
-DEFINE = re.compile(r"^#define (?:MR_BUS_|MR_MASS_|MR_)?([A-Z_]+) (?:MR_C\()?([-\d.e]+)[UL)]*(?:\s|$)", re.M)
+DEFINE = re.compile(
+    r"^#define (?:MR_BUS_|MR_MASS_|MR_)?([A-Z_]+) (?:MR_C\()?([-\d.e]+)[UL)]*(?:\s|$)", re.M
+)
 
 
 def defined(*paths: str) -> dict[str, float]:
@@ -110,7 +109,9 @@ def test_programs_in_c_on_a_pc_have_the_limits_of_the_protocol():
     assert sizes["MR_BUS_WINDOW"] == reliable.WINDOW
 
 
-GUIDES = {name: (ROOT / "docs/guide" / f"{name}.md").read_text("utf-8") for name in ("bus", "balance")}
+GUIDES = {
+    name: (ROOT / "docs/guide" / f"{name}.md").read_text("utf-8") for name in ("bus", "balance")
+}
 STATED = [  # guide, what it says, the numbers
     ("bus", "Five times a heartbeat (0.25 s) a module sends a hello",
      {links.HELLOS: 5, node.HEARTBEAT_S: 0.25}),

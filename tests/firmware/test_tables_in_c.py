@@ -297,9 +297,7 @@ def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
 def test_sizes_are_the_largest_of_all_datasheets():
     """Joints with springs have a body more: that behind the spring."""
     arm, cube = mr.catalog["backbone"], mr.catalog["superbot"]
-    elastic = mr.catalog["scout"].with_parameters(
-        stiffness=5.0, rotor_inertia=0.1
-    )
+    elastic = mr.catalog["scout"].with_parameters(stiffness=5.0, rotor_inertia=0.1)
     assert (len(elastic.bodies), len(elastic.joints)) == (3, 2)
     assert runtime_sizes([arm, cube, elastic, arm], 5, 7) == {
         "MODULES": 5, "KINDS": 3, "JOINTS": 7, "PARTS": 5 * (3 + 2), "KIND_BODIES": 4,
