@@ -44,7 +44,9 @@ def defined(*paths: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("path", "values"),
     [
-        ("src/bus_links.c", {name: getattr(links, name) for name in ("SILENCE", "RETRIES", "EAGER")}),
+        ("src/bus_links.c", {
+            "SILENCE": links.SILENCE, "RETRIES": links.RETRIES, "EAGER": links.EAGER,
+        }),
         ("src/bus_links.h", {"HELLOS": links.HELLOS}),
         ("src/bus_node.c", {
             name: getattr(node, name)

@@ -17,7 +17,8 @@ def compiler(tmp_path, monkeypatch):
     place.mkdir()
     gcc = place / "gcc"
     gcc.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\n[ -e {tmp_path}/bad ] && echo "no room" >&2 && exit 1\n'
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\n'
+        f'[ -e {tmp_path}/bad ] && echo "no room" >&2 && exit 1\n'
         'for each in "$@"; do case $each in *kernels.c) cp $each ' + f"{tmp_path}; esac; done\n"
         'while [ "$1" != -o ]; do shift; done\necho made > "$2"\n'
     )
