@@ -154,7 +154,8 @@ def test_a_motion_goes_on_waits_or_ends_with_the_reason(made, state, mode, reaso
     assert operation.status().mode == "hold"  # nor is this one, which is no motion
     operation.goto([0.3, 0.4], 2)
     assert sent == [
-        {"command": 1, "hold": True}, {"command": 2, "goto": pytest.approx([0.3, 0.4]), "seconds": 2.0},
+        {"command": 1, "hold": True},
+        {"command": 2, "goto": pytest.approx([0.3, 0.4]), "seconds": 2.0},
     ]  # fmt: skip
     operation.tell(told(**state), with_measured(table))
     status = operation.status()
