@@ -3,18 +3,25 @@
 import os
 import signal
 import struct
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from modurob import Organism
 from modurob.distributed import Message, ProcessBus, SimulatedBus, processes
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.assembly import BusAssembly, assemble
+from modurob.distributed.bus.builder import _same_body
 from modurob.distributed.bus.coordinator import PATIENCE, Coordinator
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import GATHER, STALE, Node
+from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.bus.survey import BusEntry, survey
 from modurob.distributed.child import Lines
 from modurob.distributed.codec import read
+from modurob.distributed.reliable import Newest
 
 HEARTBEAT = 0.25  # [s] the default of all
 DEADLINE = 60.0  # [s]
@@ -181,6 +188,31 @@ def test_a_module_that_joins_sends_its_news_together_with_those_from_further_out
     bench.hello("in", 0)  # the way is lost: nothing is sent into it
     bench.now = GATHER * HEARTBEAT
     assert told(bench.step(), "in") == []
+
+
+def test_hellos_of_a_neighbor_that_is_about_to_join_do_not_end_the_wait_for_its_news():
+    bench = Bench()
+    bench.hello("out", 0)
+    bench.hello("in", 5)
+    assert told(bench.hello("out", 0), "in") == []  # without a way yet
+    assert told(bench.hello("out", 5, child=True), "in") == []  # its way leads over this one
+    assert bench.state.gather_from == {"out"}
+    assert len(told(bench.hello("out", 6), "in")) == 2
+
+
+def test_a_connector_that_closes_again_has_a_new_link_and_has_lost_its_neighbor():
+    links = LinkTable(Address(1, 100), HEARTBEAT)
+    links.plug("in", 0)
+    first = links.ports["in"].here
+    assert (links.lost, links.changes) == ([], 1)
+    links.plug("in", 90)
+    assert (links.lost, links.changes) == (["in"], 3)
+    assert links.ports["in"].here != first
+    assert links.ports["in"].turn == 90
+    links.unplug("out")
+    assert links.changes == 3
+    links.unplug("in")
+    assert (links.lost, links.changes, links.ports) == (["in", "in"], 4, {})
 
 
 def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
@@ -368,6 +400,95 @@ def test_modules_beyond_one_that_starts_again_stay_in_the_body():
         end = reported(Neighbor("in", parent, "out", 0, Status.HEARD))
         found = survey(OWN, base, {ONE: reported(up, silent), TWO: middle, THREE: end})
         assert [edge.child for edge in found.lost] == [TWO, THREE]
+
+
+FOUR, FIVE = Address(4, 4), Address(5, 5)
+
+
+def tree(*dockings):
+    """The survey of modules with dockings (module, port, module, port), each on both sides."""
+    told = {}
+    for one, port, other, their_port in (*dockings, (OWN, "out", ONE, "in")):
+        told.setdefault(one, []).append(Neighbor(port, other, their_port, 0, Status.HEARD))
+        told.setdefault(other, []).append(Neighbor(their_port, one, port, 0, Status.HEARD))
+    (base,) = [neighbor for neighbor in told.pop(OWN) if neighbor.port == "out"]
+    return survey(OWN, base, {module: reported(*found) for module, found in told.items()})
+
+
+STEM = ((ONE, "out", TWO, "in"), (TWO, "out", THREE, "in"), (TWO, "up", FOUR, "in"))
+
+
+def test_a_tree_is_walked_level_by_level():
+    found = tree(*STEM, (THREE, "out", FIVE, "in"))
+    assert found.modules == (ONE, TWO, THREE, FOUR, FIVE)
+    assert [(edge.parent, edge.port, edge.child) for edge in found.edges] == [
+        (ONE, "out", TWO), (TWO, "out", THREE), (TWO, "up", FOUR), (THREE, "out", FIVE)
+    ]  # fmt: skip
+    assert not found.loops
+
+
+def test_a_ring_is_named_from_one_branch_to_the_other_over_where_they_meet():
+    found = tree(*STEM, (THREE, "out", FIVE, "in"), (FIVE, "side", FOUR, "side"))
+    ((edge, ring),) = found.loops
+    assert {edge.parent, edge.child} == {FOUR, FIVE}
+    assert ring in ((FIVE, THREE, TWO, FOUR), (FOUR, TWO, THREE, FIVE))  # without the stem
+    ((_, ring),) = tree(*STEM, (FOUR, "side", ONE, "side")).loops
+    assert set(ring) == {FOUR, TWO, ONE}
+
+
+def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    twin = Address(ONE.uid, 77)
+    table = {
+        ONE: reported(Neighbor("in", OWN, "out", 0, Status.HEARD),
+                      Neighbor("out", twin, "in", 0, Status.HEARD),
+                      Neighbor("side", TWO, "in", 0, Status.EXPECTED)),
+        twin: reported(Neighbor("in", ONE, "out", 0, Status.HEARD)),
+    }  # fmt: skip
+    table[ONE] = table[ONE]._replace(record=None)
+    found = survey(OWN, base, table)
+    assert (found.modules, found.twins, found.unread) == ((ONE,), ((ONE, twin),), (ONE,))
+    assert found.unheard == ((ONE, "side"),)
+    assert not found.complete
+
+
+def test_faults_name_the_coordinator_modules_and_ids():
+    found = survey(OWN, Neighbor("out", Address(0, 0), "", 0, Status.EXPECTED), {})
+    assert assemble(found, {}).faults == ("no answer at port out of 'coordinator'; it is left out",)
+    stranger = Address(0x0242AC110099, 1)
+    silent = found._replace(unheard=(), silent=((stranger, "x", TWO),))
+    assert "at port x of '02:42:ac:11:00:99'" in assemble(silent, {}).faults[0]
+
+
+def test_readings_of_all_joints_make_the_state_and_silent_modules_are_at_rest():
+    organism = Organism.start("superbot").dock("m0", 4, "m1", 1)
+    model = organism.model("physical")
+    found = BusRobot(BusAssembly(organism, {ONE: "m0"}, (), {TWO: "m1"}), model)
+    table = {
+        ONE: BusEntry(values=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+        TWO: BusEntry(values=(1.1, 1.2, 1.3, 1.4)),  # of the third joint there is none
+    }
+    q, v, known = found.state(table)
+    names = [f"{m}.{joint.name}" for m in ("m0", "m1") for joint in organism.kind(m).joints]
+    order = [names.index(name) for name in model.joint_names]
+    np.testing.assert_array_equal(q, np.array([0.1, 0.3, 0.5, 1.1, 1.3, 0.0])[order])
+    np.testing.assert_array_equal(v, np.array([0.2, 0.4, 0.6, 0.0, 0.0, 0.0])[order])
+    np.testing.assert_array_equal(known, np.array([1, 1, 1, 1, 1, 0], bool)[order])
+    assert found.joints().keys() == {ONE}
+    short = table[ONE]._replace(sensed=Newest(1, 0.0), values=(0.1,) * 5)
+    assert "has 5 numbers, expected 6" in found.bad_readings({ONE: short})[ONE]
+
+
+def test_a_body_is_the_same_if_only_those_that_answer_differ():
+    organism = Organism.start("superbot").dock("m0", 4, "m1", 1)
+    old = BusRobot(BusAssembly(organism, {ONE: "m0"}), controller=object())
+    assert _same_body(old, BusRobot(BusAssembly(organism, {}, (), {ONE: "m0"})))
+    turned = Organism.start("superbot").dock("m0", 4, "m1", 1, turn=90)
+    smaller = Organism.start("superbot")
+    for other in (BusRobot(), BusRobot(BusAssembly(turned)), BusRobot(BusAssembly(smaller))):
+        assert not _same_body(old, other)
+        assert not _same_body(other, old)
+    assert not _same_body(replace(old, controller=None), old)
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -157,18 +157,8 @@ def test_an_error_of_a_program_is_one_line_for_the_parent(monkeypatch):
     assert written == [{"error": "ZeroDivisionError: division by zero"}]
 
 
-def test_lines_are_whole_and_the_rest_waits():
-    reader, writer = os.pipe()
-    lines = child.Lines(reader)
-    os.write(writer, child.line({"a": np.arange(2.0)}) + b'{"b"')
-    assert lines.read() == [{"a": [0.0, 1.0]}]
-    os.write(writer, b": 1")
-    assert lines.read() == []
-    os.write(writer, b'}\n{"c": 2}\n')
-    assert lines.read() == [{"b": 1}, {"c": 2}]
-    os.close(writer)
-    assert lines.read() is None
-    os.close(reader)
+def test_arrays_become_nested_lists():
+    assert child.line({"a": np.arange(2.0), "b": 1}) == b'{"a": [0.0, 1.0], "b": 1}\n'
 
 
 def test_a_process_ends_when_nobody_reads_it(monkeypatch):
@@ -302,6 +292,21 @@ def test_a_module_that_is_started_again_leaves_nothing_of_its_old_process(popen,
     assert old.stdout.closed
     assert own.pipes() == [new.stdout.fileno()]
     assert own.pid("a") == 102
+    own.close()
+
+
+def test_whoever_listens_reads_the_end_of_a_process_that_is_started_again(popen, monkeypatch):
+    own = Processes("nothing")
+    own.start("a", NodeProgram, {}, light=True)
+    pipe, slept = own.pipe("a"), []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        own._pipes.pop(pipe, None)  # as a thread does that listens
+
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=sleep))
+    own.start("a", NodeProgram, {}, light=True)
+    assert len(slept) == 1
     own.close()
 
 

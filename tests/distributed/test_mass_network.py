@@ -181,6 +181,20 @@ def test_lock_step_is_the_agents_at_every_round_of_a_motion():
     np.testing.assert_allclose(twin.sums[:, 3:], np.tile(momentum, (20, 1)), atol=1e-13)
 
 
+def test_lock_step_counts_the_updates_of_each_module_and_a_silent_one_sends_none():
+    two = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = LockStep(two.dock("m1", 4, "m2", 1), world=False)
+    assert network.round() == 4
+    assert network.round(silent=np.array([False, True, False])) == 0
+    assert network.sent.tolist() == [1, 2, 1]
+    assert (network.news, network.rounds) == (4, 2)
+    delayed, masses = LockStep(two, delay=2), []
+    for _ in range(4):
+        delayed.round()
+        masses.append(delayed.totals().mass[1] / mr.catalog["superbot"].mass)
+    np.testing.assert_allclose(masses, [1, 1, 2, 2])
+
+
 def test_in_motion_the_error_stays_below_delay_times_speed():
     """A module's center is a mean over modules seen one docking's delay earlier for each docking.
 

@@ -290,10 +290,11 @@ def test_a_plant_does_what_events_say():
 def test_servos_go_on_with_their_rate_until_their_commands_are_late():
     one = giusti("ba", gravity=(0, 0, 0), stiffness=4.0, friction=0.5, torque=1.5, geared=True)
     one.plug(("base", "out"), ("m0", "in"))
+    one.t = 0.7
     one.command("m1", (0.2, 0.1))  # goal and rate
     one.command("m0", (9.0, 0.0))
     drive = GearedDrive(0.5, 1.5)
-    for t, age in ((0.0, 0.0), (0.06, 0.06), (0.3, 0.1)):
+    for age, t in ((0.0, 0.7), (0.06, 0.76), (0.1, 1.0)):
         one.t = t
         goal = np.array([0.2 + age * 0.1])
         wanted = drive.servo(4.0, goal, np.array([0.1]), one.state.q[1:])
@@ -331,6 +332,23 @@ def test_drives_of_several_joints_take_their_torques_in_order_and_pushes_add_to_
     assert not one._forces(one.state).any()
     stuck = [name in own for name in one.state.model.joint_names]
     np.testing.assert_array_equal(one.state.model.viscous > 1e8, stuck)
+
+
+@pytest.mark.parametrize("geared", [False, True])
+def test_joints_of_the_plant_stop_at_their_limits(geared):
+    angles = []
+    for kind in (
+        mr.catalog["giusti_b"].with_parameters(limits=(-0.2, 0.3)),
+        mr.catalog["giusti_b"],
+    ):
+        one = Plant(PlantOptions(gravity=(0, 0, 0), geared=geared))
+        one.add("m0", kind)
+        one.plug(("base", "out"), ("m0", "in"))
+        one.push(Push(1.0, "m0.joint", 2.0))
+        one.advance(0.9)
+        angles.append(one.state.q[0])
+    assert 0.2 < angles[0] < 0.4
+    assert angles[1] > 0.5
 
 
 def test_masses_of_the_plant_differ_by_their_factor():

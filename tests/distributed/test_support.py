@@ -211,6 +211,7 @@ def test_of_a_region_without_room_its_deepest_point_is_left():
     triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 4, 0]])
     np.testing.assert_allclose(triangle.shrunk(1.01).corners, [[1.0, 1.0]])  # of the incircle
     assert len(triangle.shrunk(0.99).corners) == 3
+    np.testing.assert_array_equal(triangle.nearest([0.5, 0.5]), [0.5, 0.5])  # it is inside
     np.testing.assert_allclose(triangle.nearest([5.0, 5.0], 2.0), [1.0, 1.0])
     np.testing.assert_allclose(triangle.keep_inside(2.0)(0.0, np.ones((2, 3))), np.ones((2, 2)))
 
