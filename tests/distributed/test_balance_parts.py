@@ -284,6 +284,9 @@ def test_networks_tell_their_agents_what_they_need():
     assert one.period == network.sample_time == network.period == 2e-3
     assert len(network.contacts_in_world("m0")) == 1  # the base touches below its origin
     np.testing.assert_allclose(network.contacts_in_world("m0")[0, :6], [0, 0, 0, 0, 0, 1])
+    elastic = SUPERBOT.with_parameters(joint="pitch", stiffness=5.0, rotor_inertia=0.01)
+    springs = BalancingNetwork(organism.dock("m1", 4, "m2", 1, kind=elastic))
+    assert len(springs.model.joint_names) == 9  # a joint's own drive is balanced, not its spring
     network.torques["m1"][:] = 1.0
     network.kill("m1")
     assert not network.torques["m1"].any()

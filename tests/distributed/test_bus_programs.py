@@ -436,6 +436,23 @@ def test_a_ring_is_named_from_one_branch_to_the_other_over_where_they_meet():
     assert set(ring) == {FOUR, TWO, ONE}
 
 
+def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    again = Address(TWO.uid, 99)
+    table = {
+        ONE: reported(Neighbor("in", OWN, "out", 0, Status.HEARD),
+                      Neighbor("out", TWO, "in", 0, Status.SILENT),
+                      Neighbor("side", again, "in", 0, Status.HEARD)),
+        TWO: reported(Neighbor("in", ONE, "out", 0, Status.HEARD)),
+        again: reported(Neighbor("in", ONE, "side", 0, Status.HEARD)),
+    }  # fmt: skip
+    found = survey(OWN, base, table)
+    assert (found.modules, found.lost) == ((ONE, again), ())
+    assert found.silent == ((ONE, "out", TWO),)
+    del table[again]
+    assert [edge.child for edge in survey(OWN, base, table).lost] == [TWO]
+
+
 def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
     base = Neighbor("out", ONE, "in", 0, Status.HEARD)
     twin = Address(ONE.uid, 77)
