@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -343,12 +344,21 @@ def test_what_a_guarantee_lacks_is_named():
     found = loop.operation.missing()
     assert found[0] == "new readings of m0, m1"
     assert found[1].startswith("readings at most 2 periods")
-    quick = Loop()
-    fast = ComputedTorque(MODEL, k0=75.0**2, k1=105.0, sample_time=PERIOD)
-    quick.operation.adopt(replace(quick.robot, controller=fast))
-    quick.tick(3)
-    (words,) = quick.operation.missing()
+
+
+def test_errors_have_to_decay_with_torques_that_come_one_and_two_periods_late(monkeypatch):
+    law = ComputedTorque(MODEL, k0=30.0, k1=11.0, sample_time=PERIOD)
+    rates = {1: 5.0, 2: -3.0}
+    monkeypatch.setattr(
+        operations, "linearized", lambda law, at, late: SimpleNamespace(rate=rates[late])
+    )
+    (words,) = operations._failures(law, np.array([0.1, -0.2]))
+    assert words.startswith("errors decay with torques 20 ms late: slowest rate -3 1/s")
+    rates[1] = -4.0
+    (words,) = operations._failures(law, np.array([0.1, -0.2]))
     assert words.startswith("errors decay with torques 10 ms late")
+    rates |= {1: 5.0, 2: 3.0}
+    assert operations._failures(law, np.array([0.1, -0.2])) == ()
 
 
 def test_modules_hold_alone_with_a_critically_damped_joint():
