@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples
-from modurob.control import ComputedTorque
 from modurob.distributed.bus import operation as operations
 from modurob.distributed.bus.assembly import BusAssembly
 from modurob.distributed.bus.messages import Address
@@ -322,19 +321,29 @@ def test_limits_of_joints_are_checked_on_the_way_after_a_minute():
     checked(61.0)
 
 
-def test_what_a_guarantee_lacks_is_named():
+def test_what_a_guarantee_lacks_is_named(monkeypatch):
+    checked, failed = [], []
+    monkeypatch.setattr(
+        operations, "_failures", lambda law, at: checked.append(at.tolist()) or (*failed,)
+    )
     loop = Loop()
     assert Operation().missing() == ("there is no controller",)
-    law = ComputedTorque(MODEL, k0=30.0, k1=11.0)
-    good = replace(loop.robot, controller=law)
-    loop.operation.adopt(good)
+    good = loop.robot
     loop.tick()
     assert loop.operation.missing() == ("measured delays: no reading has come back so far",)
     loop.tick(5)
     assert loop.operation.missing() == ()
     loop.operation.relax()
     assert loop.operation.missing() == ("a set point that stays: mode relax",)
+    assert checked == [[0.1, -0.2]]  # once for a set point
+    loop.q = [0.3, -0.2]
+    failed.append("gains: too high")
+    loop.tick()
     loop.operation.hold()
+    assert loop.operation.missing() == ("gains: too high",)
+    assert checked == [[0.1, -0.2], [0.3, -0.2]]
+    failed.clear()
+    loop.operation._checked = None, ()
     silent = good.assembly._replace(names={ONE: "m0"}, silent={TWO: "m1"})
     loop.operation.adopt(replace(good, assembly=silent, released=frozenset([ONE])))
     assert loop.operation.missing() == ("motors of m1, m0",)
@@ -347,7 +356,8 @@ def test_what_a_guarantee_lacks_is_named():
 
 
 def test_errors_have_to_decay_with_torques_that_come_one_and_two_periods_late(monkeypatch):
-    law = ComputedTorque(MODEL, k0=30.0, k1=11.0, sample_time=PERIOD)
+    law = Law()
+    law.certificate = lambda at: SimpleNamespace(failures=())
     rates = {1: 5.0, 2: -3.0}
     monkeypatch.setattr(
         operations, "linearized", lambda law, at, late: SimpleNamespace(rate=rates[late])

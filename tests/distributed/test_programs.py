@@ -16,6 +16,7 @@ from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedMemory
 from modurob.distributed.mass.processes import MassProcesses, MassProgram
 from modurob.distributed.plant import Plant, PlantProgram, Push
+from modurob.stepping import RK4, SemiImplicitEuler
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
@@ -334,20 +335,26 @@ def test_drives_of_several_joints_take_their_torques_in_order_and_pushes_add_to_
     np.testing.assert_array_equal(one.state.model.viscous > 1e8, stuck)
 
 
-def test_joints_of_the_plant_stop_at_their_limits():
-    angles = []
-    for kind in (
-        mr.catalog["giusti_b"].with_parameters(limits=(-0.2, 0.3)),
-        mr.catalog["giusti_b"],
-    ):
-        one = Plant(PlantOptions(gravity=(0, 0, 0), step=4e-3))
+@pytest.mark.parametrize("geared", [False, True])
+def test_joints_of_the_plant_stop_at_their_limits_and_move_as_their_drives_need(geared):
+    """Drives with much friction, and stuck ones, take an implicit method."""
+    free = mr.catalog["giusti_b"]
+    for kind in (free.with_parameters(limits=(-0.2, 0.3)), free):
+        one = Plant(PlantOptions(geared=geared, step=2e-3))
         one.add("m0", kind)
         one.plug(("base", "out"), ("m0", "in"))
-        one.push(Push(3.0, "m0.joint", 1.0))
-        one.advance(2.9)
-        angles.append(one.state.q[0])
-    assert 0.2 < angles[0] < 0.65
-    assert angles[1] > 0.7
+        stops = one._integrator.motion.stops
+        assert (stops is not None) == (geared or kind is not free)
+        if kind is not free:
+            over = stops(np.array([0.4]), np.zeros(1))
+            assert over[0] < 0
+            if geared:
+                assert over[0] == pytest.approx(-20.0 * 0.1)
+        method = SemiImplicitEuler if geared else RK4
+        assert type(one._integrator) is method
+        assert one._integrator.settings.dt == 2e-3
+        one.fault("m0", "stuck")
+        assert type(one._integrator) is SemiImplicitEuler
 
 
 def test_masses_of_the_plant_differ_by_their_factor():
