@@ -1,16 +1,23 @@
 """Numbers that programs in Python share with programs in C, and with the guides."""
 
+import inspect
 import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from modurob.distributed import child, drive, native, plant, reliable
+import modurob as mr
+from modurob.distributed import child, drive, native, plant, processes, reliable
 from modurob.distributed.balancing import agent as balancing
-from modurob.distributed.balancing import laws, on_ground, result, stance, standing
+from modurob.distributed.balancing import laws, on_ground, result, stance, standing, support
 from modurob.distributed.balancing import plant as drives
 from modurob.distributed.balancing import processes as balancing_processes
+from modurob.distributed.balancing.network import BalancingModules
+from modurob.distributed.balancing.on_ground import StandingModules
+from modurob.distributed.balancing.standing import StandingAgent
+from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.bus import builder as bus_builder
 from modurob.distributed.bus import (
     bus,
@@ -22,11 +29,12 @@ from modurob.distributed.bus import (
     robot,
     simulated,
 )
+from modurob.distributed.bus.survey import BusEntry
 from modurob.distributed.mass import agent as mass
-from modurob.distributed.mass import module_body
+from modurob.distributed.mass import module_body, network
 from modurob.distributed.mass import processes as mass_processes
 from modurob.distributed.mass import state as mass_state
-from modurob.distributed.transports import base, secure
+from modurob.distributed.transports import base, secure, udp
 
 ROOT = Path(__file__).parents[2]
 FIRMWARE = ROOT / "src" / "modurob" / "firmware"
@@ -219,6 +227,71 @@ def test_numbers_are_those_of_the_guides(guide, sentence, numbers):
 )
 def test_greedy_laws_have_the_constants_of_moll2006(law, scaled_by, c0, c1):
     assert laws.law_named(law, 0.08, 9.81, 25.0) == laws.Greedy(scaled_by, c0, c1, 0.08)
+
+
+DEFAULTS = [
+    (StandingModules, {"stiffness": 60, "margin": 0.015, "gravity": 9.81, "friction": 1}),
+    (StandingAgent, {"margin": 0, "steps": (), "frame": None}),
+    (StandingAgent.in_contact, {"body": 0}),
+    (StandingProcesses, {"speed": 0.25}),
+    (StandingProcesses.run, {"record": 0.02}),
+    (BalancingModules, {"law": "shared", "gravity": 9.81, "stuck": ()}),
+    (support.Region.contains, {"margin": 0}),
+    (support.Region.nearest, {"margin": 0}),
+    (support.Region.keep_inside, {"margin": 0}),
+    (support.stability_region, {"sides": 16}),
+    (stance.stance, {"starts": 30, "steps": ()}),
+    (bus.Bus, {"heartbeat": 0.25, "period": 0.002, "plant": None}),
+    (bus.Bus.plug, {"turn": 0}),
+    (coordinator.Coordinator, {"heartbeat": 0.25}),
+    (coordinator.Coordinator.start, {"beat": 1}),
+    (operation.Operation, {"period": 0}),
+    (operation.Operation.torques, {"cycle": 0}),
+    (operation.Operation.follow, {"seconds": math.inf, "what": "follow"}),
+    (processes.Processes, {"transport": "udp", "loss": 0, "seed": 0}),
+    (processes.Processes.start, {"native": ""}),
+    (base.Endpoint, {"loss": 0, "rng": None, "sock": None}),
+    (udp.Udp, {"host": "127.0.0.1"}),
+    (reliable.Channel.post, {"latest": False}),
+    (mass.MassAgent, {"resend": 0.01, "give_up": 0.25, "heartbeat": None, "tickets": 2**63}),
+    (mass.MassAgent.in_contact, {"body": 0}),
+    (network.MassNetwork, {"period": 0.001}),
+    (network.MassNetwork.settle, {"most": 10_000}),
+    (network.MassNetwork.touch, {"friction": 1, "body": None}),
+    (mass_state.decode_update, {"sums": 5}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "documented"), DEFAULTS, ids=lambda x: getattr(x, "__qualname__", "")
+)
+def test_defaults_are_the_documented_ones(function, documented):
+    found = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    for name, value in documented.items():
+        assert type(found[name]) is type(value) or type(found[name]) is not bool
+        assert found[name] == value, name
+
+
+def test_states_begin_with_nothing():
+    state = mass_state.MassState(1, *np.zeros((3, 2)))
+    assert (state.ticket, state.contact_body, state.announced) == ((0, 0), 0, False)
+    assert state.contacts.shape == (0, 7)
+    assert state.sums.tolist() == [0.0] * 5
+    standing_state = StandingAgent(mr.catalog["superbot"], 2, period=0.02).started(
+        {}, np.random.default_rng(0)
+    )
+    assert (standing_state.phase, standing_state.since, standing_state.step) == ("stand", 0.0, 0)
+    assert (standing_state.known, standing_state.complete, standing_state.touching) == (0, 0, 0)
+    newest, waits = reliable.Newest(), reliable.Retry(0.1, 0.2)
+    assert (newest.number, newest.at, waits.constant) == (0, -math.inf, 0)
+    assert vars(base.Counts()) == dict.fromkeys(vars(base.Counts()), 0)
+    push = plant.Push(1.0)
+    assert (push.joint, push.torque, push.module, push.force) == ("", 0.0, "", ())
+    assert plant.Plant().t == 0.0
+    entry = BusEntry()
+    assert (entry.cycle, entry.heard_at, entry.has_reading) == (0, -math.inf, False)
+    assert messages.UNKNOWN == (0, 0)
+    assert mass_state.NO_CANDIDATE == (0, 0, 0)
 
 
 def test_gravity_points_down():
