@@ -10,7 +10,8 @@ import modurob as mr
 from modurob.distributed import GearedDrive, Impulse, StandingNetwork
 from modurob.distributed.balancing import standing
 from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench
-from modurob.distributed.balancing.stance import Foot, Step, _loads, feet_of
+from modurob.distributed.balancing.stance import Foot, Step, _loads, _Posture, feet_of
+from modurob.distributed.balancing.stance import stance as stance_of
 from modurob.distributed.balancing.standing import (
     BASE,
     CENTER,
@@ -24,6 +25,7 @@ from modurob.distributed.balancing.standing import (
 )
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
+from modurob.stepping.ground import corners
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
@@ -600,3 +602,75 @@ def test_a_robot_has_fallen_that_touches_tilts_or_sinks():
     assert fallen(tilt=-0.54) == "the base tilts by 31 degrees"
     assert fallen(heights=(1.0, 0.51)) is None
     assert fallen(heights=(1.0, 0.49)) == "the center sinks to 0.490 m"
+
+
+# -- the first posture -----------------------------------------------------------------------------
+
+
+def test_residuals_of_a_posture_are_its_errors_in_units_that_matter():
+    """Foot by foot and body by body, from the poses of the model."""
+    organism = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
+    model, feet = organism.model("physical", base="free"), feet_of(organism)
+    steps = [Step(feet[1].module, (0.03, -0.02, 0.0))]
+    posture = _Posture(organism, model, feet, steps)
+    rng, n = np.random.default_rng(3), len(model.joint_names)
+    shares = rng.uniform(0.1, 0.6, 5)  # three feet, then two
+    assert posture.loaded == 5
+    for height in (0.02, 0.2):
+        joints = rng.uniform(-1.5, 1.5, n)
+        x = np.array([height, *joints, *shares])
+        q = np.concatenate([[0, 0, height, 0, 0, 0, 1], joints])
+        np.testing.assert_array_equal(posture.q(x), q)
+        T = model.forward_kinematics(q)
+        ports = [organism.kind(foot.module).port(foot.port) for foot in feet]
+        own = [model.body_index(f"{f.module}.{p.body}") for f, p in zip(feet, ports, strict=True)]
+        soles = np.array([T[b] @ p.pose for b, p in zip(own, ports, strict=True)])
+        place, normal = soles[:, :3, 3], soles[:, :3, 2]
+        np.testing.assert_allclose(posture.soles(x)[0], place)
+        center, middle = model.center_of_mass(q)[:2], place[:, :2].mean(axis=0)
+        stays, after = shares[:3] @ place[:, :2], shares[3:] @ place[[0, 2], :2]
+        body, points, *_ = corners(organism, model).outline()
+        low = [(T[b] @ [*p, 1.0])[2] for b, p in zip(body, points, strict=True) if b not in own]
+        side = 2 * 0.16 * np.sin(np.pi / 3)
+        pairs = [np.linalg.norm((place[i] - place[j])[:2]) for i, j in ((0, 1), (0, 2), (1, 2))]
+        room = np.minimum(joints - model.lower, model.upper - joints)
+        wanted = [
+            *(place[:, 2] / 0.002),
+            *(normal[:, 0] / 0.01), *(normal[:, 1] / 0.01), *((1 + normal[:, 2]) / 0.01),
+            *((stays - center) / 0.003), *((after - center) / 0.003),
+            (shares[:3].sum() - 1) / 0.02, (shares[3:].sum() - 1) / 0.02,
+            *((np.linalg.norm(place[:, :2] - middle, axis=1) - 0.16) / 0.05),
+            *((middle - center) / 0.1),
+            *(min(pair - 0.9 * side, 0) / 0.03 for pair in pairs),
+            *(min(z - 0.03, 0) / 0.01 for z in low),
+            *(np.minimum(room - 0.5, 0) / 0.15), *(0.3 * joints),
+        ]  # fmt: skip
+        np.testing.assert_allclose(posture.residuals(x), wanted, atol=1e-9)
+        np.testing.assert_array_equal(posture.residuals(np.stack([x, x]))[1], posture.residuals(x))
+        step = rng.standard_normal(len(x))
+        moved = [posture.residuals(x + s * 1e-6 * step) for s in (1, -1)]
+        slope = (moved[0] - moved[1]) / 2e-6
+        np.testing.assert_allclose(posture.rates(x) @ step, slope, atol=1e-3)
+
+
+def test_a_posture_of_three_feet_or_more_is_searched_for_from_some_starts(monkeypatch):
+    organism = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
+    feet = feet_of(organism)
+    with complains(mr.StateError, "3 feet or more, got 2"):
+        stance_of(organism, feet[:2], np.random.default_rng(0))
+    started = []
+
+    def fit(residuals, x0, rates, bounds, max_nfev):
+        low, high = bounds
+        assert ((low <= x0) & (x0 <= high)).all()
+        started.append(x0)
+        return SimpleNamespace(x=x0, cost=1e9)
+
+    monkeypatch.setattr("scipy.optimize.least_squares", fit)
+    with complains(mr.StateError, "no posture of 4 tried has", feet[0].module):
+        stance_of(organism, feet, np.random.default_rng(0), starts=4)
+    assert len(started) == 4
+    assert len({tuple(x) for x in started}) == 4
+    model = organism.model("physical", base="free")
+    assert len(started[0]) == 1 + len(model.joint_names) + 3
+    np.testing.assert_allclose(started[0][-3:], 1 / 3)
