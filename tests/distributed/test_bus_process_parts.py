@@ -154,7 +154,8 @@ def test_a_drive_is_a_class_and_options_that_travel():
 # -- what goes out ---------------------------------------------------------------------------------
 
 NODE = {
-    "uid": 7, "record": b"record".hex(), "ports": ("in", "out"), "heartbeat": Node(7, b"r").heartbeat
+    "uid": 7, "record": b"record".hex(), "ports": ("in", "out"),
+    "heartbeat": Node(7, b"r").heartbeat,
 }  # fmt: skip
 
 

@@ -181,6 +181,35 @@ def test_lock_step_is_the_agents_at_every_round_of_a_motion():
     np.testing.assert_allclose(twin.sums[:, 3:], np.tile(momentum, (20, 1)), atol=1e-13)
 
 
+def test_a_dead_module_is_dead_for_its_transport_too_if_that_knows_of_death():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = MassNetwork(organism)
+    network.round()
+    network.freeze("m1")
+    network.round()
+    lost = network.transport.counts.lost
+    network.kill("m1")
+    network.measure({"m0.pitch": 0.3})
+    network.round(2)
+    assert network.transport.counts.lost > lost
+    network.reboot("m1")
+    network.settle()
+    assert network.total("m1").mass == pytest.approx(2 * mr.catalog["superbot"].mass)
+
+    class Plain:
+        """A transport with nothing but what is needed."""
+
+        def __init__(self, inner):
+            self.send, self.receive, self.tick = inner.send, inner.receive, inner.tick
+
+    plain = MassNetwork(organism, Plain(InProcess(links_of(organism))))
+    plain.round(3)
+    plain.kill("m1")
+    plain.reboot("m1")
+    plain.settle()
+    assert plain.total("m0").mass == pytest.approx(2 * mr.catalog["superbot"].mass)
+
+
 def test_lock_step_counts_the_updates_of_each_module_and_a_silent_one_sends_none():
     two = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
     network = LockStep(two.dock("m1", 4, "m2", 1), world=False)
