@@ -134,6 +134,14 @@ def catalog_model():
     return Organism.start("giusti_b").model("physical")
 
 
+def test_the_law_of_a_coordinator_in_c_cannot_be_changed():
+    bus = host(in_c=True)
+    with complains(StateError, "a coordinator in C keeps its law and gains"):
+        bus.builder.change_law("pd-gravity")
+    with complains(StateError, "a law needs a robot with joints"):
+        host().builder.change_law("pd-gravity")
+
+
 def test_labels_of_native_modules_are_printable_ascii():
     hosts._check_native(module("m0", "b", ["in", "port 7"]))
     for label in ("ä", "a'b", "a\\b", "a\tb"):
