@@ -61,7 +61,9 @@ def test_a_module_has_at_most_the_joints_that_fit_into_the_memory_of_its_drive(m
 
 
 def test_an_operation_without_a_robot_says_what_is_missing():
-    operation = SimulatedBus(plant=PlantOptions()).operation
+    assert SimulatedBus().operation.period == 0.0  # no clock
+    operation = SimulatedBus(plant=PlantOptions(), period=0.004).operation
+    assert operation.period == 0.004
     status = operation.status()
     assert (status.set_point.shape, status.q.shape, status.joints) == ((0,), (0,), ())
     with complains(StateError, "there is no robot"):
