@@ -291,6 +291,109 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     assert links.take("in", data, 0.0) == (None, [b"message"])
 
 
+# -- cycles ----------------------------------------------------------------------------------------
+
+
+class Clocked(Bench):
+    """A node in the tree whose coordinator has a clock; its drive reads `reading`."""
+
+    def __init__(self):
+        super().__init__()
+        self.reading = (0.3, 0.2)
+        self.driven()
+
+    def step(self, *inbox):
+        reading = getattr(self, "reading", None)
+        self.state, outbox = self.node.step(self.state, inbox, self.now, reading)
+        return outbox
+
+    def batch(self, port, number, *messages, complete=True):
+        body = msg.BATCH.pack(msg.CycleBatch(number, complete, tuple(map(msg.pack, messages))))
+        mine = self.state.links.ports[port].here
+        return self.step(
+            Message(port, msg.pack_frame(FrameKind.BATCH, self.peers[port], mine, body))
+        )
+
+
+def batched(outbox, port):
+    """Number, completeness and messages of the batches in an outbox that go out of a port."""
+    frames = [msg.unpack_frame(payload) for p, payload in outbox if p == port]
+    found = [read(msg.BATCH, body) for kind, _, _, body in frames if kind is FrameKind.BATCH]
+    return [(x.number, x.complete, [msg.unpack(data) for data in x.messages]) for x in found]
+
+
+ME, FAR, LEAF = Address(7, 1), Address(50, 1), Address(60, 1)
+
+
+def test_a_cycle_goes_outward_and_its_answer_comes_back_when_all_beyond_have_answered():
+    bench = Clocked()
+    bench.data("out", msg.pack(msg.Sense(LEAF, 1, 0, ())))
+    bench.now = 0.01
+    mine, theirs, other = (msg.Torque(who, 3, (k,)) for k, who in enumerate((ME, FAR, LEAF)))
+    stranger = msg.Torque(Address(99, 9), 3, (9.0,))
+    outbox = bench.batch("in", 3, theirs, mine, stranger, other)
+    assert drives(outbox) == [(0.0,)]
+    assert batched(outbox, "out") == [(3, True, [theirs, other])]
+    assert batched(outbox, "in") == []
+    senses = [msg.Sense(who, 5, 3, (0.1 * k, 0.0)) for k, who in enumerate((FAR, LEAF))]
+    assert batched(bench.batch("out", 2, complete=True), "in") == []  # of a cycle before
+    assert batched(bench.batch("out", 3, senses[0], complete=False), "in") == []
+    bench.reading = (0.5, 0.6)
+    ((number, complete, messages),) = batched(bench.batch("out", 3, senses[1]), "in")
+    assert (number, complete, messages[:2]) == (3, True, senses)
+    assert (messages[2].origin, messages[2].cycle, messages[2].values) == (ME, 3, (0.5, 0.6))
+    # a cycle that comes late, and one that comes again
+    assert batched(bench.batch("in", 2, mine), "out") == []
+    bench.now = 0.03
+    bench.batch("in", 5, mine)
+    assert bench.state.period == pytest.approx(0.01)  # of two cycles
+
+
+def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_periods():
+    bench = Clocked()
+    for bench.now, number in ((0.01, 3), (0.02, 4)):
+        bench.batch("in", number)
+        bench.batch("out", number)
+    bench.now = 0.03
+    bench.batch("in", 5)
+    assert bench.state.wake == pytest.approx(0.035)  # after its last answer
+    bench.now = 0.0349
+    assert batched(bench.step(), "in") == []
+    bench.now = 0.0351
+    ((number, _, messages),) = batched(bench.step(), "in")
+    assert (number, [message.origin for message in messages]) == (5, [ME])
+
+
+def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torque():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
+    for bench.now, number in ((0.25, 3), (0.26, 4)):
+        bench.hello("in", 5)
+        bench.batch("in", number, msg.Torque(ME, number + 1, (2.0,)))
+        bench.batch("out", number)
+    late = 0.26 + 50 * 0.01
+    bench.now = late - 1e-3
+    bench.hello("in", 6)
+    assert drives(bench.step()) == []
+    assert bench.state.hold_at == pytest.approx(late)
+    bench.now = late + 1e-4
+    ((torque,),) = drives(bench.step())
+    rest = 2.0 - 0.5 * 0.2  # without what worked against friction
+    assert torque == pytest.approx(rest - 5.0 * 0.2)
+    bench.reading = (0.31, -0.1)
+    bench.now += 1e-3
+    assert drives(bench.step(Message("out", b"garbage"))) == []
+    bench.now += 1.1e-3
+    ((torque,),) = drives(bench.step())
+    assert torque == pytest.approx(rest - 100.0 * 0.01 + 5.0 * 0.1)
+    assert bench.state.wake <= bench.now + 2e-3 + 1e-12
+    bench.batch("in", 9, msg.Torque(ME, 10, (3.0,)))  # the loop is back
+    assert bench.state.held == ()
+    bench.step(msg.own(msg.Unplugged("in")))
+    assert bench.state.torques is None
+    assert bench.state.hold_at == float("inf")
+
+
 # -- sleep -----------------------------------------------------------------------------------------
 
 
