@@ -83,6 +83,84 @@ def test_a_run_tells_its_distances_in_widths_its_messages_and_its_speed():
     assert repr(made).endswith("reached at 0.10 s>")
 
 
+@pytest.mark.parametrize("moves", [False, True])
+def test_the_picture_of_a_run_shows_distance_errors_and_path_in_their_units(moves):
+    n = 8
+    center = np.column_stack([np.linspace(0.3, 0.1, n), np.linspace(0.4, 0.2, n), np.zeros(n)])
+    target = np.tile([0.1, 0.2], (n, 1))
+    if moves:
+        target[4:] += 0.05
+    estimates = center[:, None] + np.array([[0, 0, 0], [0, 0.002, 0]])
+    channels = {
+        "center": center, "target": target, "estimates": estimates, "sent": np.ones((n, 2)),
+    }  # fmt: skip
+    distance = [5.0, 3.0, 0.4, 0.4, 0.3, 0.2, 0.1, 0.1] if moves else [5.0] * 5 + [0.1] * 3
+    made = run(distance, width=0.1, channels=channels, law="shared", seconds=1.0)
+    figure = made.plot(title="A title")
+    assert any(text.get_text() == "A title" for text in figure.texts)
+    assert figure.get_size_inches().tolist() == [9.6, 5.6]
+    above, path, errors = figure.axes
+    way, tenth, reached = above.lines
+    np.testing.assert_allclose(way.get_xydata(), np.column_stack([made.t, distance]))
+    assert set(tenth.get_ydata()) == {0.5}
+    assert set(reached.get_xdata()) == {made.reached}
+    assert made.reached == pytest.approx(0.2 if moves else 0.5)
+    said = {text.get_text().strip(): text for text in above.texts}
+    assert said.keys() == {"a tenth of the start", f"{made.reached:.2f} s"}
+    assert said["a tenth of the start"].get_position() == (made.t[-1], 0.5)
+    assert said["a tenth of the start"].get_horizontalalignment() == "right"
+    place = said[f"{made.reached:.2f} s"]  # within the picture
+    assert place.get_position()[0] == made.reached
+    assert place.get_horizontalalignment() == ("left" if moves else "right")
+    assert above.get_ylim()[0] == 0.0
+    for plane in (above, errors):
+        assert plane.get_xlim() == (0.0, made.t[-1])
+    assert errors.get_yscale() == "log"
+    exact, other = errors.lines
+    np.testing.assert_allclose(exact.get_ydata(), 1e-6)  # a logarithm needs more than nothing
+    np.testing.assert_allclose(other.get_ydata(), 2.0)  # millimeters
+    whole, start, end, aim = path.lines
+    np.testing.assert_allclose(whole.get_xydata(), center[:, :2] / 0.1)
+    np.testing.assert_allclose(start.get_xydata(), center[:1, :2] / 0.1)
+    np.testing.assert_allclose(end.get_xydata(), center[-1:, :2] / 0.1)
+    np.testing.assert_allclose(aim.get_xydata(), target[: n if moves else 1] / 0.1)
+    assert (aim.get_linestyle(), aim.get_marker()) == (("--", "None") if moves else ("None", "+"))
+    assert [text.get_text() for text in path.get_legend().texts] == ["start", "end", "target"]
+    assert path.get_aspect() == 1.0
+    for plane, words in (
+        (above, ("", "distance from the line [widths]")), (path, ("x [widths]", "y [widths]")),
+    ):  # fmt: skip
+        assert (plane.get_xlabel(), plane.get_ylabel()) == words
+    assert errors.get_xlabel() == "time [s]"
+    assert "[mm]" in errors.get_ylabel()
+
+
+def test_the_picture_of_a_run_that_has_not_arrived_has_no_such_time():
+    channels = {
+        "center": np.ones((2, 3)), "target": np.zeros((2, 2)), "estimates": np.ones((2, 1, 3)),
+        "sent": np.ones((2, 1)),
+    }  # fmt: skip
+    figure = run([5.0, 5.0], width=0.1, channels=channels, law="shared").plot()
+    assert len(figure.axes[0].lines) == 2
+    assert [text.get_text() for text in figure.axes[0].texts] == ["a tenth of the start"]
+    assert any("1 modules balance, law: shared" in text.get_text() for text in figure.texts)
+
+
+def test_one_word_with_the_ending_of_a_picture_is_its_path(monkeypatch):
+    written = []
+    monkeypatch.setattr("modurob.drawing.charts.write", lambda figure, path: written.append(path))
+    channels = {
+        "center": np.ones((2, 3)), "target": np.zeros((2, 2)), "estimates": np.ones((2, 1, 3)),
+        "sent": np.ones((2, 1)),
+    }  # fmt: skip
+    made = run([5.0, 5.0], width=0.1, channels=channels, law="shared")
+    made.plot("run.PNG")
+    made.plot(path="other.svg")
+    assert written == ["run.PNG", "other.svg"]
+    with complains(mr.errors.FileError, "'.txt'"):
+        made.plot(path="run.txt")
+
+
 # -- faults, drives, laws --------------------------------------------------------------------------
 
 

@@ -259,6 +259,12 @@ def test_processes_are_kept_get_a_function_once_and_import_the_script_for_its_fu
     assert workers[3].told == ["kill", "join"]
 
 
+def test_work_that_is_done_does_not_wait_for_processes_that_are_not_up_yet(workers, monkeypatch):
+    monkeypatch.setattr(local.connection, "wait", lambda pipes: pipes[:1])
+    assert LocalExecutor(3).map(os.path.basename, ["a/b", "c", "d"]) == ["b", "c", "d"]
+    assert [worker.ready for worker in workers] == [True, False, False]
+
+
 def test_a_process_that_ended_is_replaced_by_one_of_its_sort(workers, monkeypatch):
     monkeypatch.setattr(FakeWorker, "ends", (False, True))  # with its first item
     executor, in_script = LocalExecutor(2), partial(add, "__main__ ")
