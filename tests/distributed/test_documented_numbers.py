@@ -152,7 +152,9 @@ STATED = [  # guide, what it says, the numbers
     ("bus", "| 64 MiB of all records | `LARGEST_MEMORY`", {coordinator.LARGEST_MEMORY: 64 << 20}),
     ("bus", "a key of at least 16 bytes", {secure.LEAST_KEY_BYTES: 16}),
     ("bus", "| up to 4098 | those that left the sender together", {base.LARGEST_CONTENT: 4098}),
-    ("bus", "| label | 2 to 65 |", {1 + base.LARGEST_LABEL: 65}),
+    ("bus", "| label | 2 to 65 |", {
+        1 + base.LARGEST_LABEL: 65, base.LARGEST: 65 + 8 + 8 + 8 + 4098 + 16,
+    }),
     ("bus", "| tag | 16 | the first half of the HMAC-SHA256", {secure.TAG_BYTES: 16}),
     ("bus", "within a second after its parent has changed", {child.LONGEST_WAIT_S: 1}),
     ("bus", "is approached for half a second",
