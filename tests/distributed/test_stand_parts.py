@@ -655,7 +655,7 @@ def test_residuals_of_a_posture_are_its_errors_in_units_that_matter():
 
 def test_a_posture_of_three_feet_or_more_is_searched_for_from_some_starts(monkeypatch):
     organism = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
-    feet = feet_of(organism)
+    feet, model = feet_of(organism), organism.model("physical", base="free")
     with complains(mr.StateError, "3 feet or more, got 2"):
         stance_of(organism, feet[:2], np.random.default_rng(0))
     started = []
@@ -663,6 +663,10 @@ def test_a_posture_of_three_feet_or_more_is_searched_for_from_some_starts(monkey
     def fit(residuals, x0, rates, bounds, max_nfev):
         low, high = bounds
         assert ((low <= x0) & (x0 <= high)).all()
+        room = slice(1, len(x0) - 3)
+        np.testing.assert_allclose(low[room], 0.8 * np.maximum(model.lower, -np.pi))
+        np.testing.assert_allclose(high[room], 0.8 * np.minimum(model.upper, np.pi))
+        assert (low[0], high[0], *low[-3:], *high[-3:]) == (0, 1, 0.15, 0.15, 0.15, 1, 1, 1)
         started.append(x0)
         return SimpleNamespace(x=x0, cost=1e9)
 
@@ -671,6 +675,37 @@ def test_a_posture_of_three_feet_or_more_is_searched_for_from_some_starts(monkey
         stance_of(organism, feet, np.random.default_rng(0), starts=4)
     assert len(started) == 4
     assert len({tuple(x) for x in started}) == 4
-    model = organism.model("physical", base="free")
     assert len(started[0]) == 1 + len(model.joint_names) + 3
     np.testing.assert_allclose(started[0][-3:], 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("fits", "best", "count"),
+    [
+        ([(0.0, 7.0, 0), (1e-3, 6.0, 0), (1e-3, 6.5, 0)], 1, 3),  # the cheapest
+        ([(3e-3, 5.5, 0), (1.9e-3, 9.0, 0), (2.1e-3, 6.0, 0)], 1, 3),  # of those on the ground
+        ([(-3e-3, 5.5, 0), (0.0, 9.0, 1.9e-3), (0.0, 6.0, 2.1e-3)], 1, 3),  # and flat
+        ([(0.0, 7.0, 0), (0.0, 4.9, 0), (0.0, 0.1, 0)], 1, 2),  # that is good enough
+        ([(9e-3, 4.9, 0), (0.0, 5.1, 0), (0.0, 6.0, 0)], 1, 3),
+    ],
+)
+def test_of_all_starts_the_best_posture_on_the_ground_is_taken(monkeypatch, fits, best, count):
+    organism = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
+    done = []
+
+    def fit(residuals, x0, rates, bounds, max_nfev):
+        done.append(len(done))
+        return SimpleNamespace(x=done[-1], cost=fits[done[-1]][1])
+
+    def soles(self, x):
+        height, _, tilt = fits[x]
+        normal = np.tile([0.0, 0.0, -1.0], (3, 1))
+        normal[1, x % 2] = tilt
+        return np.array([[0, 0, 0], [1, 0, height], [0, 1, 0]]), normal
+
+    monkeypatch.setattr("scipy.optimize.least_squares", fit)
+    monkeypatch.setattr(_Posture, "soles", soles)
+    monkeypatch.setattr(_Posture, "q", lambda self, x: x)
+    feet = feet_of(organism)
+    assert stance_of(organism, feet, np.random.default_rng(0), starts=3) == best
+    assert len(done) == count
