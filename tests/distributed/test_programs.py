@@ -62,7 +62,7 @@ def network(**attributes):
     return made
 
 
-def test_an_answer_to_an_earlier_question_is_not_taken():
+def test_an_answer_to_an_earlier_question_is_not_taken(monkeypatch):
     whole = {
         "total": np.eye(4), "beyond": {}, "contacts": [], "leads": False, "leader_port": None,
         "T_wm": None,
@@ -70,10 +70,40 @@ def test_an_answer_to_an_earlier_question_is_not_taken():
     made = network(_questions=6)
     late = {"answer": 6, "knowledge": None}
     heard = [[late], [], [late, {"answer": 7, "knowledge": whole}]]
-    made._hear = lambda module, end: heard.pop(0)
+    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    ends = []
+    made._hear = lambda module, end: ends.append(end) or heard.pop(0)
     assert made.knowledge("m1").total.tolist() == np.eye(4).tolist()
     assert made._processes.sent == [("m1", {"ask": 7})]
     assert heard == []
+    assert ends == [110.0] * 3
+
+
+def test_processes_of_a_network_are_started_then_heard_then_docked(monkeypatch):
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, turn=90)
+    made, heard = network(organism=organism, _docked=set()), []
+    made._dockings = {entry.child: entry for entry in organism.dockings}
+    parent = made._processes
+    parent.addresses = {}
+    parent.start = lambda name, program, job, light: parent.sent.append((name, program, job, light))
+    parent.plug = lambda end, address, port, turn: parent.sent.append((end, address, port, turn))
+    made._job = lambda name, options: {"of": name, **options}
+
+    def hear(name, end):
+        heard.append((name, end))
+        if len(heard) != 1:  # the first answer is not an address
+            parent.addresses[name] = f"at {name}"
+
+    made._hear = hear
+    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    made._start({"x": 1})
+    assert heard == [("m0", 160.0), ("m0", 160.0), ("m1", 160.0)]
+    assert parent.sent == [
+        ("m0", MassProgram, {"of": "m0", "x": 1}, False),
+        ("m1", MassProgram, {"of": "m1", "x": 1}, False),
+        (("m0", "4"), "at m1", "1", 90), (("m1", "1"), "at m0", "4", 90),
+    ]  # fmt: skip
+    assert made._docked == {"m1"}
 
 
 def test_a_process_that_closes_its_output_is_dead():
