@@ -133,7 +133,7 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
     monkeypatch.setattr("modurob.distributed.mass.processes.time", clock)
     made = network()
     assert made.wait(lambda: now[0] >= 14)
-    assert not made.wait(lambda: False, 2.5)
+    assert made.wait(lambda: False, 2.5) is False
     assert now[0] == 17.0
     with complains(mr.StateError, "seconds"):
         made.wait(lambda: True, 0)
@@ -385,6 +385,25 @@ def test_joints_of_the_plant_stop_at_their_limits_and_move_as_their_drives_need(
         assert one._integrator.settings.dt == 2e-3
         one.fault("m0", "stuck")
         assert type(one._integrator) is SemiImplicitEuler
+
+
+def test_contact_sensors_of_the_plant_feel_its_ground(monkeypatch):
+    one = giusti("b", ground=mr.Ground(friction=0.4))
+    assert one.contacts() == one.observed() == {}  # there is no robot
+    one.state = SimpleNamespace(organism="organism", model="model", q=1, v=2)
+    assert one.contacts() == one.observed() == {}
+    one.t, one._contact = (
+        0.5,
+        SimpleNamespace(
+            touching=lambda q, v: ("touching", q, v), observed=lambda q, v: {"contact": (q, v)}
+        ),
+    )
+    monkeypatch.setattr(plants, "contact_readings", lambda *given: given)
+    assert one.contacts() == ("organism", "model", 1, ("touching", 1, 2), 0.4)
+    assert one.observed() == {"t": 0.5, "q": 1, "v": 2, "contact": (1, 2)}
+    level = giusti("b")
+    level.state, level._contact = one.state, one._contact
+    assert level.contacts() == {}
 
 
 def test_masses_of_the_plant_differ_by_their_factor():

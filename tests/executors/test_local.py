@@ -327,6 +327,7 @@ def test_a_process_answers_until_its_pipe_ends_and_ignores_interrupts(monkeypatc
     )  # fmt: skip
     ended, before = [], signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(local, "_end_with_parent", lambda: ended.append(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
     try:
         local._serve(pipe)
     finally:
