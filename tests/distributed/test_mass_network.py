@@ -181,6 +181,25 @@ def test_lock_step_is_the_agents_at_every_round_of_a_motion():
     np.testing.assert_allclose(twin.sums[:, 3:], np.tile(momentum, (20, 1)), atol=1e-13)
 
 
+def test_what_lock_step_forgets_is_all_that_a_connector_heard_and_nothing_else():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1).dock("m1", 4, "m2", 1)
+    network = LockStep(organism)
+    network.measure(np.linspace(-0.4, 0.5, 9), np.linspace(0.1, 0.9, 9))
+    for _ in range(5):
+        network.round()
+    one, before = mr.catalog["superbot"].mass, network.sums.copy()
+    slots = [k for k, owner in enumerate(network.wiring.owner) if owner == 2]
+    network.forget(np.isin(np.arange(network.wiring.slots), slots))
+    network._recompute(think=False)
+    np.testing.assert_allclose(network.totals().mass, np.array([3, 3, 1]) * one)
+    np.testing.assert_array_equal(network.sums[:2], before[:2])
+    np.testing.assert_array_equal(network.sums[2], network._own_sums[2])
+    assert network.knows.tolist() == [True, True, False]
+    network.round()
+    np.testing.assert_allclose(network.totals().mass, 3 * one)
+    assert network.knows.all()
+
+
 def test_a_dead_module_is_dead_for_its_transport_too_if_that_knows_of_death():
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
     network = MassNetwork(organism)
