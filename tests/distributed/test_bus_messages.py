@@ -103,6 +103,9 @@ def test_fields_are_written_as_documented_and_read_wherever_they_begin(field, va
     assert field.pack(value) == data
     assert field.unpack(b"??" + data, 2) == (value, 2 + len(data))
     assert read(field, b"??" + data, 2) == value
+    assert read(field, data) == value  # from the begin
+    if isinstance(field, Flagged):
+        assert field.unpack(data) == (value, len(data))
     if not isinstance(field, Rest):
         for short in (data[:1], data[:-1]):
             with pytest.raises(ValueError, match="ends too early"):
