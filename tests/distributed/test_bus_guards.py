@@ -61,7 +61,11 @@ def test_a_module_has_at_most_the_joints_that_fit_into_the_memory_of_its_drive(m
 
 
 def test_an_operation_without_a_robot_says_what_is_missing():
-    operation = SimulatedBus(plant=PlantOptions()).operation
+    assert SimulatedBus().operation.period == 0.0  # no clock
+    operation = SimulatedBus(plant=PlantOptions(), period=0.004).operation
+    assert operation.period == 0.004
+    status = operation.status()
+    assert (status.set_point.shape, status.q.shape, status.joints) == ((0,), (0,), ())
     with complains(StateError, "there is no robot"):
         operation.relax()  # it would not hold the pose in which it is found
     assert operation.missing() == ("there is no controller",)
@@ -75,6 +79,33 @@ def test_an_operation_without_a_robot_says_what_is_missing():
     assert not operation.is_recording
     with complains(StateError, "nothing is being recorded"):
         operation.recorded()
+
+
+def test_a_push_is_a_torque_on_a_joint_or_a_force_on_a_module_for_some_time(monkeypatch):
+    bus, told = SimulatedBus(plant=PlantOptions(), period=0.005), []
+    bus.start("giusti_b")
+    monkeypatch.setattr(bus, "_plant", told.append)
+    bus.push("m0.joint", 2, 0.25)
+    bus.push("m0", [1, -2.0, 3], 0.5)
+    assert told == [
+        {"push": {"joint": "m0.joint", "torque": 2.0}, "seconds": 0.25},
+        {"push": {"module": "m0", "force": [1.0, -2.0, 3.0]}, "seconds": 0.5},
+    ]
+    bus.payload("m0", 0.0)
+    bus.payload("m0", 1e12)
+    bus.fault("m0", "limp")
+    assert told[2:] == [
+        {"payload": "m0", "mass": 0.0}, {"payload": "m0", "mass": 1e12},
+        {"fault": "m0", "as": "limp"},
+    ]  # fmt: skip
+    for effort in ([1.0, np.nan, 0.0], [1.0, 2.0]):
+        with complains(StateError, "a push is a torque or a force of three numbers"):
+            bus.push("m0", effort, 0.1)
+    with complains(UnknownNameError, "no joint 'm0': joints are m0.joint"):
+        bus.push("m0", 1.0, 0.1)
+    with complains(StateError, "this bus has no plant"):
+        bus = SimulatedBus()
+        bus.payload(bus.start("giusti_b"), 1.0)
 
 
 def test_a_motion_is_refused_when_the_body_changes_or_is_not_measured(monkeypatch):

@@ -24,7 +24,7 @@ def path(tmp_path):
 def test_a_motion_passes_its_places_at_their_times_from_zero_on(path, kind):
     motion, duration = motions.read(kind, path, MODEL)
     assert duration == pytest.approx(1.0)
-    for t, q in zip(TIMES, Q, strict=True):
+    for t, q in (*zip(TIMES, Q, strict=True), (1.5, Q[-1])):  # where it ends it stays
         np.testing.assert_allclose(motion(t).q, q, atol=1e-12)
 
 
@@ -75,6 +75,24 @@ def test_of_rows_that_are_close_the_means_are_followed(tmp_path):
     assert np.degrees(along(end).q[0]) == pytest.approx(100 * end)
     steps, _ = motions.read("steps", str(path), MODEL)
     assert np.degrees(steps(0.115).q[0]) == pytest.approx(9.0)
+
+
+def test_a_record_begins_and_ends_on_lines_through_its_first_and_last_rows(tmp_path):
+    first, last = ([0.0, 0.01, 0.02], [1, 4, 2]), ([0.2, 0.21, 0.22], [6, 9, 5])
+    rows = [
+        (t, q, 0.0) for times, places in (first, last) for t, q in zip(times, places, strict=True)
+    ]
+    np.savetxt(tmp_path / "noisy.csv", rows, delimiter=",")
+    motion, end = motions.read("csv", str(tmp_path / "noisy.csv"), MODEL)
+    for t, (times, places) in ((0.0, first), (end, last)):
+        line = np.polyval(np.polyfit(times, places, 1), t)
+        assert np.degrees(motion(t).q[0]) == pytest.approx(line)
+
+
+def test_a_gait_has_no_end():
+    motion, duration = motions.read("gait", "sine", MODEL)
+    assert duration == np.inf
+    assert motion(0.3).q.shape == (2,)
 
 
 @pytest.mark.parametrize(

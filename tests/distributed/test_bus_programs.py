@@ -3,18 +3,25 @@
 import os
 import signal
 import struct
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from modurob import Organism
 from modurob.distributed import Message, ProcessBus, SimulatedBus, processes
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.assembly import BusAssembly, assemble
+from modurob.distributed.bus.builder import _same_body
 from modurob.distributed.bus.coordinator import PATIENCE, Coordinator
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import GATHER, STALE, Node
+from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.bus.survey import BusEntry, survey
 from modurob.distributed.child import Lines
 from modurob.distributed.codec import read
+from modurob.distributed.reliable import Newest
 
 HEARTBEAT = 0.25  # [s] the default of all
 DEADLINE = 60.0  # [s]
@@ -183,6 +190,31 @@ def test_a_module_that_joins_sends_its_news_together_with_those_from_further_out
     assert told(bench.step(), "in") == []
 
 
+def test_hellos_of_a_neighbor_that_is_about_to_join_do_not_end_the_wait_for_its_news():
+    bench = Bench()
+    bench.hello("out", 0)
+    bench.hello("in", 5)
+    assert told(bench.hello("out", 0), "in") == []  # without a way yet
+    assert told(bench.hello("out", 5, child=True), "in") == []  # its way leads over this one
+    assert bench.state.gather_from == {"out"}
+    assert len(told(bench.hello("out", 6), "in")) == 2
+
+
+def test_a_connector_that_closes_again_has_a_new_link_and_has_lost_its_neighbor():
+    links = LinkTable(Address(1, 100), HEARTBEAT)
+    links.plug("in", 0)
+    first = links.ports["in"].here
+    assert (links.lost, links.changes) == ([], 1)
+    links.plug("in", 90)
+    assert (links.lost, links.changes) == (["in"], 3)
+    assert links.ports["in"].here != first
+    assert links.ports["in"].turn == 90
+    links.unplug("out")
+    assert links.changes == 3
+    links.unplug("in")
+    assert (links.lost, links.changes, links.ports) == (["in", "in"], 4, {})
+
+
 def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
     bench = Bench()
     bench.step(msg.own(msg.Sensed([0.1, 0.2])))
@@ -257,6 +289,109 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     assert links.take("in", msg.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
     assert links.take("out", data, 0.0) == (None, [])  # nothing is plugged in there
     assert links.take("in", data, 0.0) == (None, [b"message"])
+
+
+# -- cycles ----------------------------------------------------------------------------------------
+
+
+class Clocked(Bench):
+    """A node in the tree whose coordinator has a clock; its drive reads `reading`."""
+
+    def __init__(self):
+        super().__init__()
+        self.reading = (0.3, 0.2)
+        self.driven()
+
+    def step(self, *inbox):
+        reading = getattr(self, "reading", None)
+        self.state, outbox = self.node.step(self.state, inbox, self.now, reading)
+        return outbox
+
+    def batch(self, port, number, *messages, complete=True):
+        body = msg.BATCH.pack(msg.CycleBatch(number, complete, tuple(map(msg.pack, messages))))
+        mine = self.state.links.ports[port].here
+        return self.step(
+            Message(port, msg.pack_frame(FrameKind.BATCH, self.peers[port], mine, body))
+        )
+
+
+def batched(outbox, port):
+    """Number, completeness and messages of the batches in an outbox that go out of a port."""
+    frames = [msg.unpack_frame(payload) for p, payload in outbox if p == port]
+    found = [read(msg.BATCH, body) for kind, _, _, body in frames if kind is FrameKind.BATCH]
+    return [(x.number, x.complete, [msg.unpack(data) for data in x.messages]) for x in found]
+
+
+ME, FAR, LEAF = Address(7, 1), Address(50, 1), Address(60, 1)
+
+
+def test_a_cycle_goes_outward_and_its_answer_comes_back_when_all_beyond_have_answered():
+    bench = Clocked()
+    bench.data("out", msg.pack(msg.Sense(LEAF, 1, 0, ())))
+    bench.now = 0.01
+    mine, theirs, other = (msg.Torque(who, 3, (k,)) for k, who in enumerate((ME, FAR, LEAF)))
+    stranger = msg.Torque(Address(99, 9), 3, (9.0,))
+    outbox = bench.batch("in", 3, theirs, mine, stranger, other)
+    assert drives(outbox) == [(0.0,)]
+    assert batched(outbox, "out") == [(3, True, [theirs, other])]
+    assert batched(outbox, "in") == []
+    senses = [msg.Sense(who, 5, 3, (0.1 * k, 0.0)) for k, who in enumerate((FAR, LEAF))]
+    assert batched(bench.batch("out", 2, complete=True), "in") == []  # of a cycle before
+    assert batched(bench.batch("out", 3, senses[0], complete=False), "in") == []
+    bench.reading = (0.5, 0.6)
+    ((number, complete, messages),) = batched(bench.batch("out", 3, senses[1]), "in")
+    assert (number, complete, messages[:2]) == (3, True, senses)
+    assert (messages[2].origin, messages[2].cycle, messages[2].values) == (ME, 3, (0.5, 0.6))
+    # a cycle that comes late, and one that comes again
+    assert batched(bench.batch("in", 2, mine), "out") == []
+    bench.now = 0.03
+    bench.batch("in", 5, mine)
+    assert bench.state.period == pytest.approx(0.01)  # of two cycles
+
+
+def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_periods():
+    bench = Clocked()
+    for bench.now, number in ((0.01, 3), (0.02, 4)):
+        bench.batch("in", number)
+        bench.batch("out", number)
+    bench.now = 0.03
+    bench.batch("in", 5)
+    assert bench.state.wake == pytest.approx(0.035)  # after its last answer
+    bench.now = 0.0349
+    assert batched(bench.step(), "in") == []
+    bench.now = 0.0351
+    ((number, _, messages),) = batched(bench.step(), "in")
+    assert (number, [message.origin for message in messages]) == (5, [ME])
+
+
+def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torque():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
+    for bench.now, number in ((0.25, 3), (0.26, 4)):
+        bench.hello("in", 5)
+        bench.batch("in", number, msg.Torque(ME, number + 1, (2.0,)))
+        bench.batch("out", number)
+    late = 0.26 + 50 * 0.01
+    bench.now = late - 1e-3
+    bench.hello("in", 6)
+    assert drives(bench.step()) == []
+    assert bench.state.hold_at == pytest.approx(late)
+    bench.now = late + 1e-4
+    ((torque,),) = drives(bench.step())
+    rest = 2.0 - 0.5 * 0.2  # without what worked against friction
+    assert torque == pytest.approx(rest - 5.0 * 0.2)
+    bench.reading = (0.31, -0.1)
+    bench.now += 1e-3
+    assert drives(bench.step(Message("out", b"garbage"))) == []
+    bench.now += 1.1e-3
+    ((torque,),) = drives(bench.step())
+    assert torque == pytest.approx(rest - 100.0 * 0.01 + 5.0 * 0.1)
+    assert bench.state.wake <= bench.now + 2e-3 + 1e-12
+    bench.batch("in", 9, msg.Torque(ME, 10, (3.0,)))  # the loop is back
+    assert bench.state.held == ()
+    bench.step(msg.own(msg.Unplugged("in")))
+    assert bench.state.torques is None
+    assert bench.state.hold_at == float("inf")
 
 
 # -- sleep -----------------------------------------------------------------------------------------
@@ -368,6 +503,112 @@ def test_modules_beyond_one_that_starts_again_stay_in_the_body():
         end = reported(Neighbor("in", parent, "out", 0, Status.HEARD))
         found = survey(OWN, base, {ONE: reported(up, silent), TWO: middle, THREE: end})
         assert [edge.child for edge in found.lost] == [TWO, THREE]
+
+
+FOUR, FIVE = Address(4, 4), Address(5, 5)
+
+
+def tree(*dockings):
+    """The survey of modules with dockings (module, port, module, port), each on both sides."""
+    told = {}
+    for one, port, other, their_port in (*dockings, (OWN, "out", ONE, "in")):
+        told.setdefault(one, []).append(Neighbor(port, other, their_port, 0, Status.HEARD))
+        told.setdefault(other, []).append(Neighbor(their_port, one, port, 0, Status.HEARD))
+    (base,) = [neighbor for neighbor in told.pop(OWN) if neighbor.port == "out"]
+    return survey(OWN, base, {module: reported(*found) for module, found in told.items()})
+
+
+STEM = ((ONE, "out", TWO, "in"), (TWO, "out", THREE, "in"), (TWO, "up", FOUR, "in"))
+
+
+def test_a_tree_is_walked_level_by_level():
+    found = tree(*STEM, (THREE, "out", FIVE, "in"))
+    assert found.modules == (ONE, TWO, THREE, FOUR, FIVE)
+    assert [(edge.parent, edge.port, edge.child) for edge in found.edges] == [
+        (ONE, "out", TWO), (TWO, "out", THREE), (TWO, "up", FOUR), (THREE, "out", FIVE)
+    ]  # fmt: skip
+    assert not found.loops
+
+
+def test_a_ring_is_named_from_one_branch_to_the_other_over_where_they_meet():
+    found = tree(*STEM, (THREE, "out", FIVE, "in"), (FIVE, "side", FOUR, "side"))
+    ((edge, ring),) = found.loops
+    assert {edge.parent, edge.child} == {FOUR, FIVE}
+    assert ring in ((FIVE, THREE, TWO, FOUR), (FOUR, TWO, THREE, FIVE))  # without the stem
+    ((_, ring),) = tree(*STEM, (FOUR, "side", ONE, "side")).loops
+    assert set(ring) == {FOUR, TWO, ONE}
+
+
+def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    again = Address(TWO.uid, 99)
+    table = {
+        ONE: reported(Neighbor("in", OWN, "out", 0, Status.HEARD),
+                      Neighbor("out", TWO, "in", 0, Status.SILENT),
+                      Neighbor("side", again, "in", 0, Status.HEARD)),
+        TWO: reported(Neighbor("in", ONE, "out", 0, Status.HEARD)),
+        again: reported(Neighbor("in", ONE, "side", 0, Status.HEARD)),
+    }  # fmt: skip
+    found = survey(OWN, base, table)
+    assert (found.modules, found.lost) == ((ONE, again), ())
+    assert found.silent == ((ONE, "out", TWO),)
+    del table[again]
+    assert [edge.child for edge in survey(OWN, base, table).lost] == [TWO]
+
+
+def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    twin = Address(ONE.uid, 77)
+    table = {
+        ONE: reported(Neighbor("in", OWN, "out", 0, Status.HEARD),
+                      Neighbor("out", twin, "in", 0, Status.HEARD),
+                      Neighbor("side", TWO, "in", 0, Status.EXPECTED)),
+        twin: reported(Neighbor("in", ONE, "out", 0, Status.HEARD)),
+    }  # fmt: skip
+    table[ONE] = table[ONE]._replace(record=None)
+    found = survey(OWN, base, table)
+    assert (found.modules, found.twins, found.unread) == ((ONE,), ((ONE, twin),), (ONE,))
+    assert found.unheard == ((ONE, "side"),)
+    assert not found.complete
+
+
+def test_faults_name_the_coordinator_modules_and_ids():
+    found = survey(OWN, Neighbor("out", Address(0, 0), "", 0, Status.EXPECTED), {})
+    assert assemble(found, {}).faults == ("no answer at port out of 'coordinator'; it is left out",)
+    stranger = Address(0x0242AC110099, 1)
+    silent = found._replace(unheard=(), silent=((stranger, "x", TWO),))
+    assert "at port x of '02:42:ac:11:00:99'" in assemble(silent, {}).faults[0]
+
+
+def test_readings_of_all_joints_make_the_state_and_silent_modules_are_at_rest():
+    organism = Organism.start("superbot").dock("m0", 4, "m1", 1)
+    model = organism.model("physical")
+    found = BusRobot(BusAssembly(organism, {ONE: "m0"}, (), {TWO: "m1"}), model)
+    table = {
+        ONE: BusEntry(values=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+        TWO: BusEntry(values=(1.1, 1.2, 1.3, 1.4)),  # of the third joint there is none
+    }
+    q, v, known = found.state(table)
+    names = [f"{m}.{joint.name}" for m in ("m0", "m1") for joint in organism.kind(m).joints]
+    order = [names.index(name) for name in model.joint_names]
+    np.testing.assert_array_equal(q, np.array([0.1, 0.3, 0.5, 1.1, 1.3, 0.0])[order])
+    np.testing.assert_array_equal(v, np.array([0.2, 0.4, 0.6, 0.0, 0.0, 0.0])[order])
+    np.testing.assert_array_equal(known, np.array([1, 1, 1, 1, 1, 0], bool)[order])
+    assert found.joints().keys() == {ONE}
+    short = table[ONE]._replace(sensed=Newest(1, 0.0), values=(0.1,) * 5)
+    assert "has 5 numbers, expected 6" in found.bad_readings({ONE: short})[ONE]
+
+
+def test_a_body_is_the_same_if_only_those_that_answer_differ():
+    organism = Organism.start("superbot").dock("m0", 4, "m1", 1)
+    old = BusRobot(BusAssembly(organism, {ONE: "m0"}), controller=object())
+    assert _same_body(old, BusRobot(BusAssembly(organism, {}, (), {ONE: "m0"})))
+    turned = Organism.start("superbot").dock("m0", 4, "m1", 1, turn=90)
+    smaller = Organism.start("superbot")
+    for other in (BusRobot(), BusRobot(BusAssembly(turned)), BusRobot(BusAssembly(smaller))):
+        assert not _same_body(old, other)
+        assert not _same_body(other, old)
+    assert not _same_body(replace(old, controller=None), old)
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -61,10 +61,19 @@ def scale(circles, line):
 
 @pytest.mark.parametrize("limited", [False, True])
 def test_no_angle_is_better_than_the_one_found(limited):
+    assert_best(COUNT // 2, limited)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_no_angle_is_better_for_a_few(limited):
+    assert_best(1500, limited)
+
+
+def assert_best(count, limited):
     rng = np.random.default_rng(24)
-    circles, line, direction = random_case(rng, COUNT // 2)
-    low = -rng.uniform(0, 4, COUNT // 2) if limited else -np.inf
-    high = rng.uniform(0, 4, COUNT // 2) if limited else np.inf
+    circles, line, direction = random_case(rng, count)
+    low = -rng.uniform(0, 4, count) if limited else -np.inf
+    high = rng.uniform(0, 4, count) if limited else np.inf
     found = turns(circles, line, direction, low, high)
     assert np.isfinite(found).all()
     if limited:

@@ -181,6 +181,68 @@ def test_lock_step_is_the_agents_at_every_round_of_a_motion():
     np.testing.assert_allclose(twin.sums[:, 3:], np.tile(momentum, (20, 1)), atol=1e-13)
 
 
+def test_what_lock_step_forgets_is_all_that_a_connector_heard_and_nothing_else():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1).dock("m1", 4, "m2", 1)
+    network = LockStep(organism)
+    network.measure(np.linspace(-0.4, 0.5, 9), np.linspace(0.1, 0.9, 9))
+    for _ in range(5):
+        network.round()
+    one, before = mr.catalog["superbot"].mass, network.sums.copy()
+    slots = [k for k, owner in enumerate(network.wiring.owner) if owner == 2]
+    network.forget(np.isin(np.arange(network.wiring.slots), slots))
+    network._recompute(think=False)
+    np.testing.assert_allclose(network.totals().mass, np.array([3, 3, 1]) * one)
+    np.testing.assert_array_equal(network.sums[:2], before[:2])
+    np.testing.assert_array_equal(network.sums[2], network._own_sums[2])
+    assert network.knows.tolist() == [True, True, False]
+    network.round()
+    np.testing.assert_allclose(network.totals().mass, 3 * one)
+    assert network.knows.all()
+
+
+def test_a_dead_module_is_dead_for_its_transport_too_if_that_knows_of_death():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = MassNetwork(organism)
+    network.round()
+    network.freeze("m1")
+    network.round()
+    lost = network.transport.counts.lost
+    network.kill("m1")
+    network.measure({"m0.pitch": 0.3})
+    network.round(2)
+    assert network.transport.counts.lost > lost
+    network.reboot("m1")
+    network.settle()
+    assert network.total("m1").mass == pytest.approx(2 * mr.catalog["superbot"].mass)
+
+    class Plain:
+        """A transport with nothing but what is needed."""
+
+        def __init__(self, inner):
+            self.send, self.receive, self.tick = inner.send, inner.receive, inner.tick
+
+    plain = MassNetwork(organism, Plain(InProcess(links_of(organism))))
+    plain.round(3)
+    plain.kill("m1")
+    plain.reboot("m1")
+    plain.settle()
+    assert plain.total("m0").mass == pytest.approx(2 * mr.catalog["superbot"].mass)
+
+
+def test_lock_step_counts_the_updates_of_each_module_and_a_silent_one_sends_none():
+    two = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = LockStep(two.dock("m1", 4, "m2", 1), world=False)
+    assert network.round() == 4
+    assert network.round(silent=np.array([False, True, False])) == 0
+    assert network.sent.tolist() == [1, 2, 1]
+    assert (network.news, network.rounds) == (4, 2)
+    delayed, masses = LockStep(two, delay=2), []
+    for _ in range(4):
+        delayed.round()
+        masses.append(delayed.totals().mass[1] / mr.catalog["superbot"].mass)
+    np.testing.assert_allclose(masses, [1, 1, 2, 2])
+
+
 def test_in_motion_the_error_stays_below_delay_times_speed():
     """A module's center is a mean over modules seen one docking's delay earlier for each docking.
 

@@ -162,6 +162,62 @@ def test_what_cannot_be_docked_stays_apart_with_the_reason():
 # -- drives ----------------------------------------------------------------------------------------
 
 
+def test_every_module_has_three_mailboxes_of_its_own_and_the_file_is_let_go(tmp_path):
+    def opened():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened()
+    memory = SharedMemory(str(tmp_path / "memory"), 3)
+    other = SharedMemory(str(tmp_path / "memory"))
+    assert os.stat(memory.path).st_size == 9 * Mailbox.SIZE
+    kinds = ("readings", "torques", "contacts")
+    boxes = [(kind, slot) for slot in range(3) for kind in kinds]
+    for k, (kind, slot) in enumerate(boxes):
+        getattr(memory, kind)(slot).write((float(k),) * 16)
+    for k, (kind, slot) in enumerate(boxes):
+        assert getattr(other, kind)(slot).read_new() == (float(k),) * 16
+    for each in (memory, other):
+        each.close()
+        with pytest.raises(ValueError, match="closed"):
+            each.readings(0).read_new()
+    assert opened() == before
+
+
+def test_a_drive_feels_contacts_until_another_reading_and_takes_16_goals(tmp_path):
+    memory = SharedMemory(str(tmp_path / "memory"), 2)
+    drive = SharedDrive(memory.path, 1)
+    assert drive.feel() == ()
+    memory.contacts(0).write((9.0,))
+    contacts = memory.contacts(1)
+    contacts.write((1.0, 2.0))
+    assert drive.feel() == (1.0, 2.0)
+    assert drive.feel() == (1.0, 2.0)  # not anew, and still there
+    contacts.write(())
+    assert drive.feel() == ()
+    drive.write((0.5,) * 16)  # goal and rate of eight servos
+    assert memory.torques(1).read_new() == (0.5,) * 16
+
+
+def test_recorded_readings_come_at_their_times_from_the_first_look_on(tmp_path, monkeypatch):
+    (tmp_path / "readings").write_text("[0.5, [0.1, 0]]\n[0.75, [0.2, 3]]\n")
+    now = [100.0]
+    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: now[0])
+    drive = RecordedDrive(str(tmp_path / "readings"), str(tmp_path / "log"))
+    now[0] = 200.0
+    found = []
+    for now[0] in (200.0, 200.25, 200.5, 200.625, 200.75, 300.0):
+        found.append(drive.read())
+    assert found == [(), (), (0.1, 0.0), (0.1, 0.0), (0.2, 3.0), (0.2, 3.0)]
+    drive.write((1.5, 2.0))
+    drive.write(())
+    assert (tmp_path / "log").read_text() == "[1.5, 2.0]\n[]\n"  # at once
+    again = RecordedDrive(str(tmp_path / "readings"), str(tmp_path / "log"))
+    again.write((1.0,))
+    assert (tmp_path / "log").read_text().endswith("[]\n[1.0]\n")
+    for each in (drive, again):
+        each._log.close()
+
+
 def test_a_reader_never_takes_a_half_written_mailbox(tmp_path):
     memory = SharedMemory(str(tmp_path / "memory"), 2)
     box, reader = memory.readings(1), memory.readings(1)

@@ -6,7 +6,13 @@ from scipy.optimize import nnls
 
 import modurob as mr
 from modurob.distributed import MassNetwork
-from modurob.distributed.balancing.support import stability_region, support_polygon, waypoints
+from modurob.distributed.balancing.support import (
+    goal_of,
+    pyramids,
+    stability_region,
+    support_polygon,
+    waypoints,
+)
 
 SETS, POINTS = 40, 8  # the benchmark looks at 1,000 sets
 BALANCED = 1e-8  # residual of a force balance in units of the weight
@@ -160,4 +166,146 @@ def test_waypoints_stop_at_every_place():
         waypoints([0, 0], [[0, 0], [1, 1]])
     for times, places in (([0, 1], [[0, 0]]), ([[0]], [[0, 0]]), ([], np.zeros((0, 2)))):
         with pytest.raises(mr.StateError, match=r"k times need \(k, 2\) places"):
+            waypoints(times, places)
+
+
+# -- regions by themselves -------------------------------------------------------------------------
+
+PENTAGON = np.array([[0.0, 0.0], [2.0, -0.5], [3.0, 1.0], [1.5, 2.5], [-0.5, 1.5]])
+
+
+def signed_distance(corners, point):
+    """From the border, positive inside: edge by edge."""
+    ends = [*zip(corners, np.roll(corners, -1, axis=0), strict=True)]
+    away = []
+    for a, b in ends:
+        share = np.clip((point - a) @ (b - a) / ((b - a) @ (b - a)), 0.0, 1.0)
+        away.append(np.linalg.norm(a + share * (b - a) - point))
+    inside = all(np.linalg.det([b - a, point - a]) > 0 for a, b in ends)
+    return min(away) if inside else -min(away)
+
+
+def test_margins_are_distances_from_the_border_and_shrunk_regions_those_with_more():
+    region = support_polygon(np.column_stack([PENTAGON, np.ones(5)]))
+    np.testing.assert_allclose(region.middle, PENTAGON.mean(axis=0))
+    smaller, points = region.shrunk(0.4), np.random.default_rng(3).uniform(-1, 3.5, (300, 2))
+    seen = {True: 0, False: 0}
+    for point in points:
+        distance = signed_distance(PENTAGON, point)
+        assert region.margin(point) == pytest.approx(distance)
+        assert region.contains(point) == (distance >= 0)
+        assert region.contains(point, 0.4) == smaller.contains(point) == (distance >= 0.4)
+        nearest = region.nearest(point)
+        assert np.linalg.norm(nearest - point) == pytest.approx(max(-distance, 0.0))
+        assert abs(region.margin(nearest)) < 1e-12 or distance > 0
+        seen[distance >= 0.4] += 1
+    assert min(seen.values()) > 30
+    np.testing.assert_allclose(region.nearest(np.ones((2, 3, 3))), np.ones((2, 3, 2)))
+    assert region.shrunk(0.0) is region
+    np.testing.assert_array_equal(smaller.middle, region.middle)
+    with pytest.raises(mr.StateError, match="margin"):
+        region.shrunk(-0.1)
+
+
+def test_of_a_region_without_room_its_deepest_point_is_left():
+    triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 4, 0]])
+    np.testing.assert_allclose(triangle.shrunk(1.01).corners, [[1.0, 1.0]])  # of the incircle
+    assert len(triangle.shrunk(0.99).corners) == 3
+    np.testing.assert_array_equal(triangle.nearest([0.5, 0.5]), [0.5, 0.5])  # it is inside
+    np.testing.assert_allclose(triangle.nearest([5.0, 5.0], 2.0), [1.0, 1.0])
+    np.testing.assert_allclose(triangle.keep_inside(2.0)(0.0, np.ones((2, 3))), np.ones((2, 2)))
+
+
+def test_segments_and_points_have_no_inside():
+    segment = support_polygon([[0, 0, 0], [3, 4, 0], [1.5, 2, 1]])
+    assert segment.corners.tolist() == [[0, 0], [3, 4]]
+    point = support_polygon([[1, 1, 5], [1, 1, 7]])
+    assert point.corners.tolist() == [[1, 1]]
+    for region, place, away in (
+        (segment, [1.5, 2.0], 0.0), (segment, [1.5 - 0.8, 2.0 + 0.6], 1.0),
+        (segment, [6.0, 8.0], 5.0), (point, [1.0, 3.0], 2.0), (point, [1.0, 1.0], 0.0),
+    ):  # fmt: skip
+        assert region.margin(place) == pytest.approx(-away, abs=1e-12)
+        assert region.contains(place, -away - 1e-9)
+        assert not region.contains(place, -away + 1e-9)
+        assert region.shrunk(1.0) is region
+    assert region.contains([1.0, 1.0])
+    np.testing.assert_allclose(point.nearest([[0, 0], [9, 1]]), [[1, 1], [1, 1]])
+
+
+def test_edges_of_pyramids_lean_by_the_friction_all_around_the_normal():
+    rng, sides = np.random.default_rng(4), 7
+    contacts = random_contacts(rng, 4)
+    contacts[:, 6] = [0.1, 0.2, 0.4, 0.8]
+    contacts[0, 3:6], contacts[1, 3:6] = [1, 0, 0], [-1, 0, 0]  # walls
+    forces, place = pyramids(contacts, sides)
+    f = forces[:3].T.reshape(sides, 4, 3)
+    p, n, friction = contacts[:, :3], contacts[:, 3:6], contacts[:, 6]
+    np.testing.assert_allclose((f * n).sum(axis=-1), np.ones((sides, 4)))
+    rim = f - n
+    np.testing.assert_allclose(np.linalg.norm(rim, axis=-1), np.tile(friction, (sides, 1)))
+    cosine = (rim * np.roll(rim, -1, axis=0)).sum(axis=-1) / friction**2
+    np.testing.assert_allclose(cosine, np.full((sides, 4), np.cos(2 * np.pi / 7)))
+    moment = np.cross(p, f).reshape(-1, 3)
+    np.testing.assert_allclose(forces[3], moment[:, 2])
+    # the weight at c has the moment c x (-z): together they are at rest
+    np.testing.assert_allclose(np.cross(np.column_stack([place.T, 0 * place[0]]), [0, 0, 1.0]),
+                               moment * [1, 1, 0], atol=1e-12)  # fmt: skip
+
+
+def test_every_corner_of_a_round_region_is_found():
+    angles = 2 * np.pi * np.arange(12) / 12 + 0.1
+    feet = np.zeros((12, 7))
+    feet[:, 0], feet[:, 1], feet[:, 5] = 0.3 * np.cos(angles), 0.2 * np.sin(angles), 1.0
+    found = stability_region(feet)
+    assert len(found.corners) == 12
+    for foot in feet:
+        assert np.linalg.norm(found.corners - foot[:2], axis=1).min() < 1e-9
+    feet[:, 0] *= 1e-3  # also of one that is small
+    assert len(stability_region(feet).corners) == 12
+    alone = stability_region([[0.1, 0.2, 0.0, 0, 0, 1, 0.5]])
+    np.testing.assert_allclose(alone.corners, [[0.1, 0.2]])
+
+
+def test_regions_that_end_far_away_are_regions_and_endless_ones_are_not():
+    """Two walls lean towards each other: the center may be high above, and far beside the feet."""
+    steep = np.array([[-1, 0, 0, np.sin(1.4), 0, np.cos(1.4), 0.5], [1, 0, 0, 0, 0, 1, 0.5]])
+    region = stability_region(steep)
+    assert region.feasible
+    assert np.abs(region.corners).max() < 100
+    np.testing.assert_allclose(region.middle, [0.0, 0.0])
+    for factor, words in ((1 + 9e-7, None), (1 + 2e-6, "length 1")):
+        contact = np.array([[0, 0, 0, 0, 0, factor, 0.5]])
+        if words is None:
+            stability_region(contact)
+        else:
+            with pytest.raises(mr.StateError, match=words):
+                stability_region(contact)
+    with pytest.raises(mr.StateError, match="finite"):
+        support_polygon([[0, 0, np.nan]])
+
+
+def test_targets_are_points_or_functions():
+    there = goal_of((0.1, -0.2))
+    np.testing.assert_array_equal(there(0.0, np.zeros(3)), [0.1, -0.2])
+    assert there(1.0, np.zeros((4, 5, 3))).shape == (4, 5, 2)
+    follow = goal_of(lambda t, center: [t, center[0]])
+    np.testing.assert_array_equal(follow(0.5, np.array([7.0, 8, 9])), [0.5, 7.0])
+    assert follow(0.5, np.zeros(3)).dtype == float
+    for wrong in ((1.0,), [[1.0, 2.0]], (1.0, np.inf), "ab"):
+        with pytest.raises(mr.StateError, match="target is a point"):
+            goal_of(wrong)
+
+
+def test_between_waypoints_the_way_is_one_of_minimum_jerk():
+    target = waypoints([1.0, 3.0, 3.5], [[0, 1], [4, -1], [5, 5]])
+    for t, k, s in ((1.0, 0, 0.0), (1.5, 0, 0.25), (2.4, 0, 0.7), (3.1, 1, 0.2), (0.0, 0, 0.0)):
+        share = 10 * s**3 - 15 * s**4 + 6 * s**5
+        places = np.array([[0, 1], [4, -1], [5, 5.0]])
+        wanted = places[k] + share * (places[k + 1] - places[k])
+        np.testing.assert_allclose(target(t, np.zeros(3)), wanted)
+    np.testing.assert_array_equal(waypoints([2.0], [[3, 4]])(7.0, np.zeros((2, 3))), [[3, 4]] * 2)
+    for times, places in (([0, 2, 1], [[0, 0]] * 3), ([0, np.inf], [[0, 0]] * 2),
+                          ([0, 1], [[0, 0], [0, np.nan]])):  # fmt: skip
+        with pytest.raises(mr.StateError, match="increase, and all numbers must be finite"):
             waypoints(times, places)

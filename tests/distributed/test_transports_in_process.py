@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from modurob import StateError
+from modurob import DockingError, StateError
 from modurob.distributed import Counts, InProcess, Message, play_round
 from oracles import complains
 
@@ -98,6 +98,55 @@ def test_a_message_does_not_arrive_at_whoever_is_plugged_in_meanwhile():
 def test_links_are_listed_once():
     transport = InProcess([LINK, (("b", "out"), ("c", "in"))])
     assert transport.links() == [LINK, (("b", "out"), ("c", "in"))]
+
+
+def test_links_are_cut_by_their_ends_or_modules():
+    def made():
+        return InProcess([LINK, (("a", "2"), ("c", "in")), (("b", "2"), ("c", "2"))])
+
+    for cut, left in (
+        (("a",), [2]), (("a", "c"), [0, 2]), (("c", "a"), [0, 2]), ((("b", "2"),), [0, 1]),
+        ((("c", "2"), "b"), [0, 1]), (("b", ("a", "out")), [1, 2]),
+    ):  # fmt: skip
+        transport = made()
+        links = transport.links()
+        gone = transport.unplug(*cut)
+        assert transport.links() == [links[k] for k in left]
+        assert {*gone} == {end for k in {0, 1, 2} - {*left} for end in links[k]}
+    with complains(DockingError, "a is not plugged into ('c', '2')"):
+        made().unplug("a", ("c", "2"))
+    with complains(DockingError, "z is not plugged"):
+        made().unplug("z")
+
+
+def test_a_port_holds_one_other_port():
+    transport = InProcess([LINK])
+    for ends in ((("c", "in"), ("a", "out")), (("b", "in"), ("c", "in"))):
+        with complains(DockingError, "already holds port"):
+            transport.plug(*ends)
+        assert transport.links() == [LINK]
+    with complains(DockingError, "port in of 'c' cannot be plugged into itself"):
+        transport.plug(("c", "in"), ("c", "in"))
+    for end in (("a",), ("a", 1), ["a", "out"]):
+        with complains(StateError, "an end is (module, port) in two texts"):
+            transport.plug(end, ("c", "in"))
+
+
+def test_a_dead_module_neither_sends_nor_receives_until_it_is_revived():
+    transport = InProcess([LINK])
+    transport.send("a", [Message("out", b"x")])
+    transport.tick()
+    transport.kill("b")  # with a message in its inbox
+    transport.send("b", [Message("in", b"y")])
+    transport.tick()
+    assert transport.receive("a") == transport.receive("b") == []
+    assert transport.counts == Counts(sent=2, delivered=1, lost=2, bytes=2)
+    transport.revive("b")
+    transport.send("b", [Message("in", b"z")])
+    transport.tick()
+    assert transport.receive("a") == [Message("out", b"z")]
+    transport.close()
+    assert transport.links() == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from modurob import StateError
 from modurob.checks import is_loopback
 from modurob.distributed import Message
-from modurob.distributed.transports import Udp
+from modurob.distributed.transports import Udp, base, network
 from modurob.distributed.transports.base import LARGEST_PAYLOAD
 from oracles import complains
 
@@ -180,3 +180,75 @@ def test_errors_of_earlier_datagrams_do_not_hide_those_that_arrived(pair):
     one.send([Message("out", b"hello")])
     other._socket = Broken(other._socket, 3)
     until(lambda: Message("in", b"hello") in other.receive())
+
+
+def test_the_longest_label_and_payload_fit_into_a_datagram(pair):
+    one, other = pair
+    port = "x" * 64
+    one.plug("out", other.address, port)
+    other.plug(port, one.address, "out")
+    until(lambda: one.read() or other.read() or (one.is_up("out") and other.is_up(port)))
+    sent = Message("out", bytes(LARGEST_PAYLOAD))
+    one.send([sent])
+    found = []
+    until(lambda: found.extend(other.receive()) or found)
+    assert found == [Message(port, sent.payload)]
+    with complains(StateError, "a payload has up to 4096 bytes, got 4097"):
+        one.send([Message("out", bytes(LARGEST_PAYLOAD + 1))])
+
+
+LINK = (("a", "out"), ("b", "in"))
+
+
+@pytest.fixture
+def net():
+    made = network("udp", [LINK, (("b", "out"), ("c", "in"))])
+    yield made
+    made.close()
+
+
+def test_a_module_that_was_dead_has_nothing_of_what_was_sent_to_it(net):
+    net.kill("b")
+    net.send("b", [Message("in", b"from the dead")])
+    net.send("a", [Message("out", b"old")])
+    until(lambda: base._readable([net.endpoint("b")], 0.01))
+    assert net.receive("b") == []
+    net.revive("b")
+    net.send("a", [Message("out", b"new")])
+    found = []
+    until(lambda: found.extend(net.receive("b")) or found)
+    assert found == [Message("in", b"new")]
+    assert net.receive("a") == []
+    assert vars(net.counts) == {
+        "sent": 2, "delivered": 2, "lost": 0, "duplicated": 0, "bytes": 6
+    }  # fmt: skip
+
+
+def test_a_round_waits_for_those_who_live(net, monkeypatch):
+    waited = []
+    monkeypatch.setattr(base, "_readable", lambda *given: waited.append(given))
+    net.kill("b")
+    net.tick()
+    net.tick(0.5)
+    alive = [net.endpoint("a"), net.endpoint("c")]
+    assert waited == [(alive, 0.01), (alive, 0.5)]
+
+
+def test_what_is_unplugged_in_a_network_is_so_at_its_sockets(net):
+    assert net.unplug("a") == [*LINK]
+    assert not net.endpoint("a").is_up("out")
+    assert not net.endpoint("b").is_up("in")
+    assert net.endpoint("b").is_up("out")
+    assert len(net.links()) == 1
+    net.send("a", [Message("out", b"x")])
+    assert net.counts.lost == 1
+
+
+def test_sockets_of_a_network_share_a_random_key_unless_one_is_given(net):
+    key = net.endpoint("a")._key
+    assert key == net.endpoint("c")._key
+    assert len(key) == 32
+    for options, same in (({}, key), ({"key": KEY}, KEY)):
+        other = network("udp", **options)
+        assert (other.endpoint("a")._key == same) == bool(options)
+        other.close()

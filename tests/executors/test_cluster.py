@@ -1,8 +1,11 @@
 """A Dask cluster: order, killed workers, errors, and clear words when it cannot be used."""
 
 import importlib
+import inspect
+import pickle
 import sys
 import time
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import pytest
@@ -162,3 +165,129 @@ def test_resources_are_those_of_one_worker():
         assert cluster._offered(resources, scheduler) is offered
     assert cluster._named(None) == "no modurob"
     assert cluster._named("1.2") == "modurob 1.2"
+
+
+class Client:
+    """The calls of a Dask client, and what workers and scheduler would answer."""
+
+    def __init__(self, workers=("1.0",), scheduler="1.0", offered=True):
+        self.versions = {f"tcp://w{k}": x for k, x in enumerate(workers)}
+        self.scheduler, self.offered = scheduler, offered
+        self.gathered, self.cancelled, self.options, self.closed = [], [], {}, 0
+
+    def run(self, function, name, on_error):
+        return dict(self.versions)
+
+    def run_on_scheduler(self, function, given):
+        if function is cluster._offered:
+            return self.offered
+        if isinstance(self.scheduler, Exception):
+            raise self.scheduler
+        return self.scheduler
+
+    def map(self, function, messages, **options):
+        self.options = options
+        return [SimpleNamespace(result=lambda m=m: function(m)) for m in messages]
+
+    def gather(self, futures):
+        self.gathered.append(len(futures))
+        return [future.result() for future in futures]
+
+    def cancel(self, futures):
+        self.cancelled.append(len(futures))
+
+    def close(self):
+        self.closed += 1
+
+
+def fake(monkeypatch, resources=(), **answers):
+    monkeypatch.setattr(cluster, "_version", lambda: "1.0")
+    executor = object.__new__(DaskExecutor)
+    executor.address, executor._resources = "tcp://s:1", dict(resources)
+    executor._client = Client(**answers)
+    return executor
+
+
+def test_there_are_at_most_100_reports_of_progress(monkeypatch):
+    executor, seen = fake(monkeypatch), []
+    assert executor.map(abs, range(-101, 0), seen.append) == [*range(101, 0, -1)]
+    assert executor._client.gathered == [2] * 50 + [1]
+    assert seen == [min(2 * (k + 1), 101) / 101 for k in range(51)]
+    assert executor._client.options == {"pure": False}  # the same item twice is computed twice
+    assert executor.map(abs, [], seen.append) == []
+    assert fake(monkeypatch).map(abs, [-2, -1]) == [2, 1]
+    demanding = fake(monkeypatch, {"GPU": 1})
+    demanding.map(abs, [-1])
+    assert demanding._client.options == {"pure": False, "resources": {"GPU": 1}}
+
+
+def test_work_after_the_first_error_is_cancelled(monkeypatch):
+    executor = fake(monkeypatch)
+    with pytest.raises(StateError, match="item 3 is wrong"):
+        executor.map(fail_from_three, range(8))
+    assert executor._client.cancelled == [5]
+
+
+GONE = PackageNotFoundError("modurob")
+
+
+@pytest.mark.parametrize(
+    ("answers", "named"),
+    [
+        ({"workers": ("1.0", OSError("gone"))}, None),
+        ({"workers": ("1.0", "1.1")}, "tcp://w1 has modurob 1.1, this process modurob 1.0"),
+        ({"workers": (GONE,)}, "tcp://w0 has no modurob"),
+        ({"scheduler": GONE}, r"tcp://s:1 \(scheduler\) has no modurob"),
+        ({"scheduler": "0.9"}, r"tcp://s:1 \(scheduler\) has modurob 0.9"),
+        ({"resources": {"GPU": 1}}, None),
+        ({"resources": {"GPU": 1}, "offered": False}, "no worker at tcp://s:1 offers"),
+        ({"offered": False}, None),
+    ],
+)
+def test_scheduler_and_all_workers_need_this_version_and_one_the_resources(
+    monkeypatch, answers, named
+):
+    executor = fake(monkeypatch, **answers)
+    if named is None:
+        assert executor.map(abs, [-1]) == [1]
+    else:
+        with pytest.raises(StateError, match=named):
+            executor.map(abs, [-1])
+
+
+def test_two_checkouts_that_are_not_installed_count_as_equal(monkeypatch):
+    executor = fake(monkeypatch, workers=(GONE,), scheduler=GONE)
+    monkeypatch.setattr(cluster, "_version", lambda: None)
+    assert executor.map(abs, [-1]) == [1]
+
+
+def test_an_executor_leaves_other_clients_alone_and_the_cluster_when_it_is_closed(monkeypatch):
+    made, waited = [], []
+
+    def client(address, **options):
+        made.append((address, options))
+        found = Client()
+        found.wait_for_workers = lambda count, timeout: waited.append((count, timeout))
+        return found
+
+    monkeypatch.setattr(distributed, "Client", client)
+    with DaskExecutor("tcp://10.0.0.5:8786", wait=3.5) as executor:
+        assert not executor._client.closed
+    assert made == [("tcp://10.0.0.5:8786", {"timeout": 3.5, "set_as_default": False})]
+    assert waited == [(1, 3.5)]
+    assert executor._client.closed == 1
+    assert inspect.signature(DaskExecutor).parameters["wait"].default == 5.0
+
+    def late(count, timeout):
+        raise TimeoutError
+
+    alone = Client()
+    alone.wait_for_workers = late
+    monkeypatch.setattr(distributed, "Client", lambda address, **options: alone)
+    with pytest.raises(StateError, match="no worker after 5 s"):
+        DaskExecutor("tcp://10.0.0.5:8786")
+    assert alone.closed == 1
+
+
+def test_a_worker_computes_what_is_pickled():
+    assert cluster._computed(pickle.dumps((abs, -3))) == 3

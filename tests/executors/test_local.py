@@ -2,10 +2,13 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from operator import add
 from types import SimpleNamespace
 
 import pytest
@@ -190,3 +193,156 @@ def test_errors_travel_with_their_traceback_or_their_words():
 def test_long_items_are_cut_in_errors():
     assert base.shortened("ab") == "'ab'"
     assert len(base.shortened("x" * 1000)) == 200
+
+
+class FakePipe:
+    """A pipe to a process that computes at once."""
+
+    def __init__(self, ends=()):
+        self.answers, self.functions, self.ends = [None], [], iter(ends)
+
+    def send_bytes(self, message):
+        code, item = pickle.loads(message)
+        self.functions += [] if code is None else [pickle.loads(code)]
+        self.answers.append((True, self.functions[-1](item)))
+
+    def recv(self):
+        if next(self.ends, False):
+            raise EOFError
+        return self.answers.pop(0)
+
+    def close(self):
+        self.answers = None
+
+
+class FakeWorker:
+    """A worker without a process; `made` are all of them."""
+
+    made, ends = [], ()
+
+    def __init__(self, has_script):
+        self.has_script, self.ready, self.index, self.function = has_script, False, None, None
+        self.pipe, self.told, self.made[:] = FakePipe(self.ends), [], [*self.made, self]
+        told = self.told.append
+        self.process = SimpleNamespace(
+            kill=lambda: told("kill"), join=lambda: told("join"), exitcode=-9
+        )
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    monkeypatch.setattr(local, "_Worker", FakeWorker)
+    monkeypatch.setattr(local.connection, "wait", list)
+    monkeypatch.setattr(FakeWorker, "made", [])
+    return FakeWorker.made
+
+
+def test_processes_are_kept_get_a_function_once_and_import_the_script_for_its_functions(workers):
+    executor = LocalExecutor(3)
+    assert executor.map(os.path.basename, ["a/b"]) == ["b"]
+    assert len(workers) == 1  # no more than items
+    assert executor.map(os.path.basename, ["a/b", "c/d", "e/f", "g"]) == ["b", "d", "f", "g"]
+    assert executor.map(str.upper, ["x", "y", "z"]) == ["X", "Y", "Z"]
+    assert [worker.has_script for worker in workers] == [False] * 3
+    first, second = os.path.basename, str.upper
+    sent = [worker.pipe.functions for worker in workers]  # once in each call
+    assert sent == [[first, first, second], [first, second], [first, second]]
+    in_script = partial(add, "__main__ ")  # as functions of a script are, by their names
+    assert executor.map(in_script, ["a", "b"]) == ["__main__ a", "__main__ b"]
+    assert [worker.has_script for worker in workers[3:]] == [True] * 2
+    assert [worker.told for worker in workers[:3]] == [["kill", "join"]] * 3
+    assert all(worker.pipe.answers is None for worker in workers[:3])  # closed
+    assert executor.map(os.path.basename, ["a/b", "c"]) == ["b", "c"]
+    assert executor.map(in_script, ["a"]) == ["__main__ a"]
+    assert len(workers) == 5
+    executor.close()
+    assert workers[3].told == ["kill", "join"]
+
+
+def test_work_that_is_done_does_not_wait_for_processes_that_are_not_up_yet(workers, monkeypatch):
+    monkeypatch.setattr(local.connection, "wait", lambda pipes: pipes[:1])
+    assert LocalExecutor(3).map(os.path.basename, ["a/b", "c", "d"]) == ["b", "c", "d"]
+    assert [worker.ready for worker in workers] == [True, False, False]
+
+
+def test_a_process_that_ended_is_replaced_by_one_of_its_sort(workers, monkeypatch):
+    monkeypatch.setattr(FakeWorker, "ends", (False, True))  # with its first item
+    executor, in_script = LocalExecutor(2), partial(add, "__main__ ")
+    with pytest.raises(StateError, match=r"item [01] .* ended 3 processes: signal 9"):
+        executor.map(in_script, ["a", "b"])
+    assert all(worker.has_script for worker in workers)
+    assert all("join" in worker.told and worker.pipe.answers is None for worker in workers)
+
+
+def test_processes_end_when_their_caller_is_interrupted(workers):
+    def interrupt(share):
+        raise KeyboardInterrupt
+
+    executor = LocalExecutor(2)
+    with pytest.raises(KeyboardInterrupt):
+        executor.map(os.path.basename, ["a", "b", "c"], interrupt)
+    assert [worker.told for worker in workers] == [["kill", "join"]] * 2
+    executor.map(os.path.basename, ["a", "b"])
+    assert len(workers) == 4
+
+
+def test_the_end_of_a_block_closes_its_executor(workers):
+    with LocalExecutor(2) as executor:
+        executor.map(os.path.basename, ["a", "b"])
+    assert [worker.told for worker in workers] == [["kill", "join"]] * 2
+
+
+@pytest.mark.parametrize("has_script", [False, True])
+def test_a_process_sees_the_script_only_if_it_needs_it_and_no_interrupts(monkeypatch, has_script):
+    script, seen = sys.modules["__main__"], []
+
+    def start(self):
+        blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        seen.append((sys.modules["__main__"] is script, blocked))
+        raise OSError("too many processes")
+
+    monkeypatch.setattr(local.CONTEXT.Process, "start", start)
+    with pytest.raises(OSError, match="too many"):
+        local._Worker(has_script)
+    assert seen == [(has_script, True)]
+    assert sys.modules["__main__"] is script
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_process_answers_until_its_pipe_ends_and_ignores_interrupts(monkeypatch):
+    messages = [
+        (pickle.dumps(divided), 4), (None, 2), (None, 0), (pickle.dumps(without_pickle), 1),
+    ]  # fmt: skip
+    queue, answers = [pickle.dumps(x) for x in messages], []
+
+    def receive():
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        if not queue:
+            raise EOFError
+        return queue.pop(0)
+
+    pipe = SimpleNamespace(
+        send=lambda x: answers.append(x), recv_bytes=receive,
+        send_bytes=lambda x: answers.append(pickle.loads(x)),
+    )  # fmt: skip
+    ended, before = [], signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(local, "_end_with_parent", lambda: ended.append(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
+    try:
+        local._serve(pipe)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    ready, first, second, (failed, error), (unfit, reason) = answers
+    assert (ready, first, second) == (None, (True, 0.25), (True, 0.5))
+    assert (failed, type(error)) == (False, ZeroDivisionError)
+    assert (unfit, type(reason)) == (False, StateError)
+    assert ended == [1]
+
+
+def test_a_process_ends_with_its_parent(monkeypatch):
+    told = []
+    parent = SimpleNamespace(join=lambda: told.append("joined"))
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: parent)
+    monkeypatch.setattr(os, "_exit", told.append)
+    local._end_with_parent()
+    assert told == ["joined", 1]

@@ -294,6 +294,33 @@ def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
         runtime_files(kinds, 4, joints)
 
 
+def test_sizes_are_the_largest_of_all_datasheets():
+    """Joints with springs have a body more: that behind the spring."""
+    arm, cube = mr.catalog["backbone"], mr.catalog["superbot"]
+    elastic = mr.catalog["scout"].with_parameters(stiffness=5.0, rotor_inertia=0.1)
+    assert (len(elastic.bodies), len(elastic.joints)) == (3, 2)
+    assert runtime_sizes([arm, cube, elastic, arm], 5, 7) == {
+        "MODULES": 5, "KINDS": 3, "JOINTS": 7, "PARTS": 5 * (3 + 2), "KIND_BODIES": 4,
+        "KIND_JOINTS": 3, "KIND_PORTS": 6, "TURNS": 4, "MATES": 1,
+    }  # fmt: skip
+    rigid = runtime_sizes([mr.catalog["chen_link"]], 1, 1)
+    assert (rigid["PARTS"], rigid["KIND_JOINTS"]) == (1, 1)  # arrays in C have one entry at least
+    most = runtime_sizes([cube], 254, 254)
+    assert (most["PARTS"], most["MODULES"], most["JOINTS"]) == (254, 254, 254)
+
+
+@pytest.mark.parametrize(("modules", "joints"), [(0, 4), (4, 0), (255, 4), (4, 255)])
+def test_sizes_beyond_one_byte_are_refused(modules, joints):
+    with pytest.raises(mr.StateError, match="1 to 254"):
+        runtime_sizes([WRIST], modules, joints)
+
+
+def test_numbers_of_a_runtime_are_float_only_if_asked_for():
+    place = "include/modurob/sizes.h"
+    assert "MR_SINGLE" not in runtime_files([WRIST], 2, 2)[place]
+    assert "#define MR_SINGLE 1\n" in runtime_files([WRIST], 2, 2, single=True)[place]
+
+
 def test_an_export_for_small_datasheets_has_the_sizes_of_the_headers():
     files = runtime_files([mr.catalog["chen_link"]], 4, 4)
     place = next(name for name in files if name.endswith("sizes.h"))
@@ -352,3 +379,22 @@ def test_datasheets_with_more_than_their_numbers_can_count_are_refused():
     ports = [{**cube["ports"][0], "label": k, "side": k + 1} for k in range(256)]
     with pytest.raises(mr.StateError, match="up to 255 ports, chen_link has 256"):
         runtime_sizes([mr.ModuleType(**{**cube, "ports": ports})], 4, 4)
+    sized = runtime_sizes([mr.ModuleType(**{**cube, "ports": ports[:255]})], 4, 4)
+    assert sized["KIND_PORTS"] == 255
+    turning = mr.catalog["backbone"].model_dump()
+    (body, other), (joint,) = turning["bodies"], turning["joints"]
+    bodies = [body, *({**other, "name": f"b{k}"} for k in range(1, 129))]
+    joints = [
+        {**joint, "name": f"j{k}", "child": f"b{k}", "parent": body["name"]} for k in range(1, 129)
+    ]
+    ports = [{**port, "body": body["name"]} for port in turning["ports"]]
+    for count in (128, 129):
+        kind = {
+            **turning, "bodies": bodies[:count], "joints": joints[: count - 1], "ports": ports,
+            "shapes": [], "meshes": [], "dyad_joint": None,
+        }  # fmt: skip
+        if count == 128:
+            assert runtime_sizes([mr.ModuleType(**kind)], 1, 4)["KIND_BODIES"] == 128
+        else:
+            with pytest.raises(mr.StateError, match="up to 128 bodies, backbone has 129"):
+                runtime_sizes([mr.ModuleType(**kind)], 1, 4)

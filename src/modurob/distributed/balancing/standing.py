@@ -63,7 +63,6 @@ UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
-GRAVITY = 9.81  # [m/s^2]
 STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
 
 

@@ -75,7 +75,6 @@ class Coordinator:
             for port in links.ports:
                 links.send_hello(port, state.beat, 1, False)
             self._expire(state, now)
-        links.lost.clear()
         links.retry(now)
         if state.revision != revision or links.changes != changes:
             self._update_survey(state, now)

@@ -56,7 +56,7 @@ def table(text: str, model: Model, path: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         numbers = _numbers(path, rows)
         joints = model.joint_names
-        if numbers.ndim != 2 or numbers.shape[1] != 1 + len(joints):
+        if numbers.shape[1] != 1 + len(joints):
             raise FileError(
                 f"{path}: each row is a time and {len(joints)} places ({choices(joints)})"
             )

@@ -16,7 +16,6 @@ from modurob.distributed.bus.survey import BusEntry
 from modurob.model import Model
 from modurob.modules import ModuleType
 
-GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
 LARGEST_READING = 1e6  # [rad, m, rad/s, m/s] 160,000 turns; the equations are far from overflow
 
 

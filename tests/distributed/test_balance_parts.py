@@ -1,0 +1,370 @@
+"""Parts of balancing by themselves: results, faults, agents' settings, levers and sums."""
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep
+from modurob.distributed.balancing import agent as agents
+from modurob.distributed.balancing import laws
+from modurob.distributed.balancing.agent import BalancingAgent, region_of
+from modurob.distributed.balancing.faults import checked_faults
+from modurob.distributed.balancing.knowledge import InputReader, inputs_of
+from modurob.distributed.balancing.laws import Joints, law_named
+from modurob.distributed.balancing.plant import with_drives
+from modurob.distributed.balancing.result import Balanced
+from modurob.distributed.balancing.support import support_polygon
+from modurob.distributed.mass.module_body import Levers, shared_sums
+from modurob.distributed.mass.state import MassEstimate
+from oracles import complains
+
+SUPERBOT = mr.catalog["superbot"]
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+class Made(Balanced):
+    """A run whose distances the test makes up."""
+
+    t = channels = distance = None
+
+
+def run(distance, step=0.1, **values):
+    made = object.__new__(Made)
+    t = step * np.arange(len(distance))
+    made.__dict__.update(t=t, distance=np.array(distance), **values)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("distance", "first", "reached"),
+    [
+        ([1.0, 0.5, 0.05, 0.2, 0.05, 0.01, 0.01, 0.01], 0.2, 0.4),
+        ([1.0, 0.5, 0.1, 0.1, 0.1, 0.1], None, None),  # a tenth is not below a tenth
+        ([1.0, 0.5, 0.3, 0.3, 0.05], 0.4, None),  # not for long enough
+        ([1.0, 0.5, 0.3, 0.05, 0.04, 0.04], 0.3, 0.3),
+        ([2.0, 0.19, 0.19, 0.19, 0.19], 0.1, 0.1),
+    ],
+)
+def test_the_center_is_there_below_a_tenth_of_the_first_distance_for_200_ms(
+    distance, first, reached
+):
+    made = run(distance)
+    assert made.first_reached == (None if first is None else pytest.approx(first))
+    assert made.reached == (None if reached is None else pytest.approx(reached))
+
+
+def test_a_run_that_begins_on_its_target_is_there_from_the_beginning():
+    assert run([np.nan, np.nan], step=1.0).reached == 0.0
+
+
+def test_a_run_tells_its_distances_in_widths_its_messages_and_its_speed():
+    center = np.array([[0.3, 0.4, 9.0], [0.1, 0.0, 9.0]])
+    estimates = np.array(
+        [center + np.array([0, 0, 2.0]), center + np.array([3.0, 4, 0])]
+    ).transpose(1, 0, 2)
+    channels = {
+        "center": center, "target": np.array([[0.0, 0.0], [0.1, 0.2]]), "estimates": estimates,
+        "sent": np.array([[1.0, 2.0], [3.0, 5.0]]),
+    }  # fmt: skip
+    made = run([0, 0, 0, 0], width=0.1, channels=channels, seconds=0.6, law="shared")
+    np.testing.assert_allclose(Balanced.distance.fget(made), [5.0, 2.0])
+    np.testing.assert_allclose(made.estimate_errors, [[2.0, 5.0], [2.0, 5.0]])
+    assert made.sent.tolist() == [[1, 2], [3, 5]]
+    assert made.messages == 8
+    assert made.real_time == pytest.approx(0.5)
+    made.__dict__["distance"] = np.array([5.0, 2.0, 2.0, 0.1])
+    assert repr(made) == (
+        "<Balanced: 2 modules, shared, distance 5.000 to 0.100 widths, not reached>"
+    )
+    made.__dict__["distance"] = np.array([5.0, 0.1, 0.1, 0.1, 0.1])
+    made.__dict__["t"] = 0.1 * np.arange(5)
+    assert repr(made).endswith("reached at 0.10 s>")
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_the_picture_of_a_run_shows_distance_errors_and_path_in_their_units(moves):
+    n = 8
+    center = np.column_stack([np.linspace(0.3, 0.1, n), np.linspace(0.4, 0.2, n), np.zeros(n)])
+    target = np.tile([0.1, 0.2], (n, 1))
+    if moves:
+        target[4:] += 0.05
+    estimates = center[:, None] + np.array([[0, 0, 0], [0, 0.002, 0]])
+    channels = {
+        "center": center, "target": target, "estimates": estimates, "sent": np.ones((n, 2)),
+    }  # fmt: skip
+    distance = [5.0, 3.0, 0.4, 0.4, 0.3, 0.2, 0.1, 0.1] if moves else [5.0] * 5 + [0.1] * 3
+    made = run(distance, width=0.1, channels=channels, law="shared", seconds=1.0)
+    figure = made.plot(title="A title")
+    assert any(text.get_text() == "A title" for text in figure.texts)
+    assert figure.get_size_inches().tolist() == [9.6, 5.6]
+    above, path, errors = figure.axes
+    way, tenth, reached = above.lines
+    np.testing.assert_allclose(way.get_xydata(), np.column_stack([made.t, distance]))
+    assert set(tenth.get_ydata()) == {0.5}
+    assert set(reached.get_xdata()) == {made.reached}
+    assert made.reached == pytest.approx(0.2 if moves else 0.5)
+    said = {text.get_text().strip(): text for text in above.texts}
+    assert said.keys() == {"a tenth of the start", f"{made.reached:.2f} s"}
+    assert said["a tenth of the start"].get_position() == (made.t[-1], 0.5)
+    assert said["a tenth of the start"].get_horizontalalignment() == "right"
+    place = said[f"{made.reached:.2f} s"]  # within the picture
+    assert place.get_position()[0] == made.reached
+    assert place.get_horizontalalignment() == ("left" if moves else "right")
+    assert above.get_ylim()[0] == 0.0
+    for plane in (above, errors):
+        assert plane.get_xlim() == (0.0, made.t[-1])
+    assert errors.get_yscale() == "log"
+    exact, other = errors.lines
+    np.testing.assert_allclose(exact.get_ydata(), 1e-6)  # a logarithm needs more than nothing
+    np.testing.assert_allclose(other.get_ydata(), 2.0)  # millimeters
+    whole, start, end, aim = path.lines
+    np.testing.assert_allclose(whole.get_xydata(), center[:, :2] / 0.1)
+    np.testing.assert_allclose(start.get_xydata(), center[:1, :2] / 0.1)
+    np.testing.assert_allclose(end.get_xydata(), center[-1:, :2] / 0.1)
+    np.testing.assert_allclose(aim.get_xydata(), target[: n if moves else 1] / 0.1)
+    assert (aim.get_linestyle(), aim.get_marker()) == (("--", "None") if moves else ("None", "+"))
+    assert [text.get_text() for text in path.get_legend().texts] == ["start", "end", "target"]
+    assert path.get_aspect() == 1.0
+    for plane, words in (
+        (above, ("", "distance from the line [widths]")), (path, ("x [widths]", "y [widths]")),
+    ):  # fmt: skip
+        assert (plane.get_xlabel(), plane.get_ylabel()) == words
+    assert errors.get_xlabel() == "time [s]"
+    assert "[mm]" in errors.get_ylabel()
+
+
+def test_the_picture_of_a_run_that_has_not_arrived_has_no_such_time():
+    channels = {
+        "center": np.ones((2, 3)), "target": np.zeros((2, 2)), "estimates": np.ones((2, 1, 3)),
+        "sent": np.ones((2, 1)),
+    }  # fmt: skip
+    figure = run([5.0, 5.0], width=0.1, channels=channels, law="shared").plot()
+    assert len(figure.axes[0].lines) == 2
+    assert [text.get_text() for text in figure.axes[0].texts] == ["a tenth of the start"]
+    assert any("1 modules balance, law: shared" in text.get_text() for text in figure.texts)
+
+
+def test_one_word_with_the_ending_of_a_picture_is_its_path(monkeypatch):
+    written = []
+    monkeypatch.setattr("modurob.drawing.charts.write", lambda figure, path: written.append(path))
+    channels = {
+        "center": np.ones((2, 3)), "target": np.zeros((2, 2)), "estimates": np.ones((2, 1, 3)),
+        "sent": np.ones((2, 1)),
+    }  # fmt: skip
+    made = run([5.0, 5.0], width=0.1, channels=channels, law="shared")
+    made.plot("run.PNG")
+    made.plot(path="other.svg")
+    assert written == ["run.PNG", "other.svg"]
+    with complains(mr.errors.FileError, "'.txt'"):
+        made.plot(path="run.txt")
+
+
+# -- faults, drives, laws --------------------------------------------------------------------------
+
+
+def test_faults_come_in_the_order_of_their_times():
+    faults = [Fault(0.3, "a", "die"), Fault(0.1, "b", "freeze"), Fault(0.1, "a", "reboot")]
+    assert checked_faults(faults, ["a", "b"]) == [faults[1], faults[2], faults[0]]
+    Fault(0.0, "a", "die")
+    with complains(mr.StateError, "time of a fault"):
+        Fault(-0.1, "a", "die")
+
+
+def test_servos_hold_with_stiffness_and_friction_up_to_their_torque():
+    drive = GearedDrive(friction=0.5, torque=2.0)
+    goal, rate, q = np.array([0.3, 1.0, -1.0]), np.array([0.2, 0.0, 0.0]), np.array([0.1, 0.0, 0.0])
+    np.testing.assert_allclose(drive.servo(4.0, goal, rate, q), [0.8 + 0.1, 2.0, -2.0])
+
+
+def test_drives_add_their_friction_and_stuck_joints_do_not_move():
+    model = mr.Organism.start("superbot").model("physical")
+    found = with_drives(model, GearedDrive(0.25, 1.0), np.array([False, True, False]))
+    np.testing.assert_allclose(found.viscous[[0, 2]], model.viscous[[0, 2]] + 0.25)
+    assert found.viscous[1] >= 1e9
+    assert found.organism is None
+
+
+def test_the_shared_law_is_the_formula_of_the_guide():
+    """For joints with levers of their own, one of which does not know the world."""
+    rng, n = np.random.default_rng(5), 4
+    levers = Levers(*rng.standard_normal((2, n, 3)), *rng.uniform(1, 2, (1, n)),
+                    *rng.standard_normal((2, n, 3)), rng.uniform(0.5, 2, n))  # fmt: skip
+    root = rng.standard_normal((2, 2))
+    total, effort = 3.0, root @ root.T + np.eye(2)
+    center, momentum = np.array([0.2, -0.1, 0.5]), np.array([0.3, 0.7])
+    P = np.zeros((1, 4, 4))
+    P[0, :3, 3], P[0, 3, 3] = total * center, total
+    sums = np.array([[effort[0, 0], effort[0, 1], effort[1, 1], *momentum]])
+    owner = np.zeros(n, dtype=int)
+    known = inputs_of(levers, P, np.eye(4)[None], sums, np.array([True]), owner, owner > 0)
+    law = law_named("shared", 0.08, 9.81, 20.0)
+    law.reset(n)
+    far = Joints(*np.zeros((2, n)), np.full(n, -9.0), np.full(n, 9.0), np.full(n, 0.4))
+    assert not law.torque(far, 1e-3).any()  # before the first decision
+    target = np.tile([0.25, 0.1], (n, 1))
+    law.decide(known, far, target)
+    S, j = effort / total**2, levers.moment[:, :2] / total
+    e = target[0] - center[:2] - momentum / total / (2 * 20.0)
+    pull = np.linalg.solve(S + 1e-3 * np.trace(S) * np.eye(2), e)
+    share = j @ pull / levers.inertia
+    here = far._replace(v=rng.standard_normal(n))
+    wanted = levers.inertia * (400.0 * share - 40.0 * here.v) + 9.81 * levers.moment[:, 2]
+    np.testing.assert_allclose(law.torque(here, 1e-3), wanted + 0.4 * here.v, rtol=1e-9)
+    with complains(mr.UnknownNameError, "no law 'fuzzy'"):
+        law_named("fuzzy", 0.08, 9.81, 20.0)
+
+
+def test_inputs_of_joints_are_those_of_their_modules():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind="superbot_light")
+    network = LockStep(organism)
+    rng = np.random.default_rng(6)
+    network.measure(rng.uniform(-0.5, 0.5, 6), rng.standard_normal(6))
+    for _ in range(3):
+        network.round()
+    known, owner = InputReader(network).read(), [0, 0, 0, 1, 1, 1]
+    np.testing.assert_array_equal(known.total, network.total[owner, 3, 3])
+    np.testing.assert_allclose(known.center, network.centers()[owner])
+    np.testing.assert_array_equal(known.momentum, network.sums[owner, 3:])
+    xx, xy, yy = network.sums[0, :3]
+    np.testing.assert_array_equal(known.effort[0], [[xx, xy], [xy, yy]])
+    np.testing.assert_array_equal(known.levers.inertia[:3], network.levers[0].inertia[0])
+    np.testing.assert_array_equal(known.levers.inertia[3:], network.levers[1].inertia[0])
+    assert known.levers.axis.shape == (6, 3)
+    assert not known.prismatic.any()
+    assert known.knows.all()
+
+
+def test_joints_that_move_next_to_nothing_have_no_share():
+    levers = Levers(*np.zeros((2, 3, 3)), np.ones(3), np.zeros((3, 3)),
+                    np.array([[1.0, 2, 0], [3, 5, 0], [7, 9, 0]]),
+                    np.array([2.0, 1e-13, 4.0]))  # fmt: skip
+    found = shared_sums(levers, np.array([0.5, 2.0, 3.0]), np.array([True, True, False]))
+    np.testing.assert_allclose(found, [0.5, 1.0, 2.0, 0.5 + 6 + 21, 1.0 + 10 + 27])
+
+
+# -- agents ----------------------------------------------------------------------------------------
+
+
+def test_agents_take_the_settings_of_their_law():
+    plain = BalancingAgent(SUPERBOT)
+    assert isinstance(plain._law, laws.Shared)
+    assert (plain._law.rate, plain._law.gravity, plain.period) == (25.0, 9.81, 1e-3)
+    assert plain._moves.all()
+    other = BalancingAgent(SUPERBOT, "distance", width=0.5, friction=0.3, stuck=["roll"])
+    assert (other._law.width, other._law.scaled_by) == (0.5, "distance")
+    assert BalancingAgent(SUPERBOT, "distance")._law.width == SUPERBOT.size
+    assert other._friction.tolist() == [0.3] * 3
+    assert other._moves.tolist() == [name != "roll" for name in other.body.joint_names]
+    for options, words in (
+        ({"rate": 0}, "rate"), ({"margin": -1.0}, "margin"), ({"period": 0.0}, "period"),
+        ({"decision": 0}, "decision"), ({"decision": 1.5}, "decision"),
+    ):  # fmt: skip
+        with complains(mr.StateError, words):
+            BalancingAgent(SUPERBOT, **options)
+
+
+def test_agents_decide_at_every_few_ticks_from_the_first_on(monkeypatch):
+    decided = []
+    monkeypatch.setattr(laws.Shared, "decide", lambda self, *given: decided.append(given[1].q[0]))
+    agent = BalancingAgent(SUPERBOT, decision=3)
+    state = agent.started({}, np.random.default_rng(0))
+    for tick in range(7):
+        state = agent.sensed(state, np.full(3, 0.1 + tick), np.zeros(3))
+        assert state.tick == tick
+        assert not state.announced
+        state, _ = agent.step(state, [], 1e-3 * tick)
+    assert decided == [0.1, 3.1, 6.1]
+
+
+def test_stuck_joints_and_those_at_their_limits_are_not_free():
+    agent = BalancingAgent(SUPERBOT, stuck=["roll"])
+    state = agent.started({}, np.random.default_rng(0))
+    names = agent.body.joint_names
+    state.law._share = np.ones(3)
+    q = np.where(np.array(names) == "yaw", agent.body.upper, 0.0)
+    free = agent.sensed(state, q, np.zeros(3)).free
+    assert dict(zip(names, free.tolist(), strict=True)) == {
+        "pitch": True, "roll": False, "yaw": False
+    }  # fmt: skip
+
+
+def estimate(contacts, T_wm=None):
+    T_wm = np.eye(4) if T_wm is None else T_wm
+    return MassEstimate(np.eye(4), {}, np.array(contacts).reshape(-1, 7), True, None, T_wm)
+
+
+def test_contacts_of_one_plane_have_the_polygon_and_others_the_region_with_friction(monkeypatch):
+    used = []
+
+    def region(contacts):
+        used.append(len(contacts))
+        return support_polygon(contacts)
+
+    monkeypatch.setattr(agents, "stability_region", region)
+    up = [0, 0, 1.0, 0.5]
+
+    def is_plane(contacts):
+        used.clear()
+        agents._region.cache_clear()
+        found = region_of(estimate(contacts), 0.0)
+        assert found is not None
+        return not used
+
+    feet = [[0.0, 0, 0, *up], [1, 0, 0, *up], [0, 1, 0, *up]]
+    assert is_plane(feet)
+    assert is_plane([*feet[:2], [0, 1, 0.0099, *up]])
+    assert not is_plane([*feet[:2], [0, 1, 0.0101, *up]])  # higher by a centimeter
+    tilted = [0, np.sin(0.049), np.cos(0.049), 0.5]
+    assert is_plane([*feet[:2], [0, 1, 0, *tilted]])
+    steep = [0, np.sin(0.051), np.cos(0.051), 0.5]
+    assert not is_plane([*feet[:2], [0, 1, 0, *steep]])
+    slope = [np.sin(0.4), 0, np.cos(0.4)]  # steeper than the friction of one of them
+
+    def on_slope(friction):
+        return [[x, y, -x * np.tan(0.4), *slope, m] for (x, y), m in
+                zip(((0, 0), (1, 0), (0, 1)), friction, strict=True)]  # fmt: skip
+
+    assert is_plane(on_slope([0.5, 0.43, 0.5]))
+    assert not is_plane(on_slope([0.5, 0.41, 0.5]))
+
+
+def test_contacts_are_rounded_to_nanometers_and_regions_are_kept():
+    up = [0, 0, 1.0, 0.5]
+    feet = np.array([[0.0, 0, 0, *up], [1, 0, 0, *up], [0, 1, 0, *up]])
+    first = region_of(estimate(feet), 0.1)
+    moved = feet.copy()
+    moved[0, 0] = -3e-10
+    assert region_of(estimate(moved[::-1]), 0.1) is first  # the same, in whatever order
+    moved[0, 0] = 2e-9
+    assert region_of(estimate(moved), 0.1) is not first
+    np.testing.assert_allclose(first.corners, support_polygon(feet).shrunk(0.1).corners)
+    there = np.eye(4)
+    there[:2, 3] = 5.0, 6.0
+    np.testing.assert_allclose(region_of(estimate(feet, there), 0.1).corners.mean(axis=0),
+                               first.corners.mean(axis=0) + np.array([5, 6]))  # fmt: skip
+    assert region_of(estimate(np.zeros((0, 7))), 0.1) is None
+
+
+def test_networks_tell_their_agents_what_they_need():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = BalancingNetwork(
+        organism, "momentum", gravity=3.7, stuck="m1.roll", drive=GearedDrive(0.2, 5.0),
+        period=2e-3,
+    )  # fmt: skip
+    np.testing.assert_allclose(network.model.gravity, [0, 0, -3.7])
+    one, other = network.agents.values()
+    assert one._moves.all()
+    assert other._moves.sum() == 2
+    assert other._friction.tolist() == [0.2] * 3
+    assert other._law.width == SUPERBOT.size
+    assert one.period == network.sample_time == network.period == 2e-3
+    assert len(network.contacts_in_world("m0")) == 1  # the base touches below its origin
+    np.testing.assert_allclose(network.contacts_in_world("m0")[0, :6], [0, 0, 0, 0, 0, 1])
+    elastic = SUPERBOT.with_parameters(joint="pitch", stiffness=5.0, rotor_inertia=0.01)
+    springs = BalancingNetwork(organism.dock("m1", 4, "m2", 1, kind=elastic))
+    assert len(springs.model.joint_names) == 9  # a joint's own drive is balanced, not its spring
+    network.torques["m1"][:] = 1.0
+    network.kill("m1")
+    assert not network.torques["m1"].any()
