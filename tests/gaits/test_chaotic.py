@@ -263,6 +263,14 @@ def test_a_lattice_has_an_end(monkeypatch):
         maps(chain(2), 2)(1e300)
 
 
+def test_maps_may_start_at_the_ends_of_their_range_and_keep_their_samples():
+    gait = maps(chain(2), 2, start=[1.0, -1.0])
+    found = gait.samples(3)
+    np.testing.assert_allclose(found[0], [1, -1], rtol=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 0.0
+
+
 def test_chaos_is_settled_when_its_ramp_is_over():
     gait = ChaoticMaps(["a"], 1.0, edges=[], r=4.0, ramp=2.5)
     assert gait.cycle is None

@@ -173,6 +173,12 @@ def test_a_coupling_pulls():
         oscillators("chain", coupling=-1)
 
 
-def test_no_oscillators_are_in_order():
-    found = Oscillators([], 1.0, edges=[]).order([0.0, 1.0])
-    assert found.tolist() == [1.0, 1.0]
+def test_no_oscillators_are_in_order_and_have_no_period():
+    nothing = Oscillators([], 1.0, edges=[])
+    assert nothing.order([0.0, 1.0]).tolist() == [1.0, 1.0]
+    assert nothing.period is None
+
+
+def test_phases_begin_with_the_gait():
+    with complains(StateError, "begins at t = 0", "-0.5"):
+        oscillators("chain", ramp=1.0).phases([-0.5, 1.0])
