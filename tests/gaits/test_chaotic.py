@@ -151,6 +151,9 @@ def test_long_chains_in_strong_chaos_never_move_as_one():
 def test_parts_that_are_not_connected_do_not_synchronize():
     assert maps([(0, 1), (2, 3)], 4).synchronization_range is None
     assert maps([], 1).synchronization_range == (0.0, 1.0)
+    # in a cycle of the single map, differences decay without any coupling
+    assert maps([(0, 1), (2, 3)], 4, r=3.2).synchronization_range == (0.0, 1.0)
+    assert maps(chain(3), 3, r=3.2).synchronization_range.low == 0.0
 
 
 # -- rhythms -------------------------------------------------------------------------------------
@@ -179,6 +182,16 @@ def test_a_periodic_map_gives_its_period_to_all():
     gait = maps(crab(), 3, r=3.83, coupling=0.5)
     assert gait.cycle == 3
     assert gait.spread(4000)[-1] < TOGETHER
+
+
+def test_the_rhythm_begins_one_sample_after_the_last_that_is_not_repeated():
+    """The motion between two samples depends on the one before them."""
+    gait = maps(chain(3), 3)
+    x, p = gait.samples(4000), gait.cycle
+    unlike = np.abs(x[p:] - x[:-p]).max(axis=1) >= 1e-9
+    first = round(gait.settled / gait.step)
+    assert unlike[first - 2]
+    assert not unlike[first - 1 :].any()
 
 
 def test_a_warm_up_skips_the_way_to_the_rhythm():

@@ -123,6 +123,20 @@ def test_the_crab_locks():
     assert gait.order(gait.locked) > 0.99
 
 
+def test_oscillators_lock_when_their_speeds_agree_to_a_ten_billionth():
+    """Close to that, differences decay at the rate of the slowest mode."""
+    gait = oscillators("chain", frequency=FREQUENCIES, coupling=3.0)
+    late = gait.phases(gait.locked + 1.0)
+    i, j = gait.edges.T
+    pull = np.zeros((6, 6))
+    pull[i, j] = pull[j, i] = 3.0 * np.cos(late[i] - late[j])
+    rate = np.linalg.eigvalsh(np.diag(pull.sum(axis=1)) - pull)[1]
+    before = gait.phases(gait.locked - 5 / rate) + gait.speed * (1.0 + 5 / rate)
+    assert rate * np.abs(before - late).max() == pytest.approx(1e-10 * np.exp(5), rel=0.5)
+    started = oscillators("chain", start=np.zeros(6), ramp=0.3)
+    assert (started.locked, started.settled) == (0.0, 0.3)
+
+
 def test_locking_leaves_no_trace_in_the_motion():
     gait = oscillators("chain", frequency=FREQUENCIES, coupling=3.0)
     t = gait.locked + np.linspace(-0.01, 0.01, 2001)

@@ -51,10 +51,10 @@ def test_synchronization_stands_below():
     _, below = preview(oscillators, duration=2).axes
     t = below.get_lines()[0].get_xdata()
     np.testing.assert_array_equal(lines(below)["order parameter"], oscillators.order(t))
-    assert below.get_yscale() == "linear"
+    assert (below.get_yscale(), below.get_ylabel()) == ("linear", "synchrony")
     above, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5)).axes
     assert above.get_yscale() == "linear"
-    assert below.get_yscale() == "log"
+    assert (below.get_yscale(), below.get_ylabel()) == ("log", "difference")
     assert set(lines(below)) == {"between joints", "predicted"}
 
 
