@@ -79,6 +79,21 @@ def test_consistency_is_two_sided():
     assert str(consistency([1.0] * 50, 3)).startswith("too cautious")
 
 
+def test_one_degree_of_freedom_is_enough_to_judge():
+    found = consistency([0.5, 1.5], 1)
+    assert (found.mean, found.consistent) == (1.0, True)
+
+
+def test_a_filter_assumes_encoders_of_half_a_degree_unless_told():
+    ekf = Ekf(examples.crab().model(), 0.01)
+    np.testing.assert_allclose(np.degrees(np.sqrt(np.diagonal(ekf.R))), 0.573, atol=1e-3)
+    np.testing.assert_allclose(np.degrees(np.sqrt(np.diagonal(ekf.P))), 5.73, atol=1e-2)
+    np.testing.assert_array_equal(np.diagonal(ekf.Q), [1e-8] * 3 + [1e-4] * 3)
+    sensed = ekf_for_sensors(ekf.model, 0.01, 0.0)
+    assert np.sqrt(sensed.R[0, 0]) == pytest.approx(1e-6)  # [rad] sharper than any encoder
+    assert np.sqrt(sensed.Q[3, 3]) == pytest.approx(0.05)  # 5 rad/s^2 for a sample
+
+
 @pytest.mark.parametrize(
     "given", [([], 3, 0.95), ([1.0], 0, 0.95), ([1.0], 3, 0.0), ([1.0], 3, 1.0)]
 )
