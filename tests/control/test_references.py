@@ -20,6 +20,7 @@ from modurob.control.references import (
     minimum_jerk,
     slowed,
 )
+from modurob.reference import no_reference
 from oracles import complains
 from oracles.differences import slope
 
@@ -207,5 +208,9 @@ def test_a_jump_is_what_velocity_and_acceleration_do_not_explain():
             np.array([t**4 - t + offset]), np.array([4 * t**3 - 1]), np.array([12 * t**2])
         )
 
+    before, many = no_reference((2, 1)), at(0.7).spread((2, 1))
+    assert [x.shape for x in (*before, *many)] == [(2, 1)] * 6
+    assert np.isnan(many.jump(before, 0.3)).all()
+    np.testing.assert_array_equal(many.a, [at(0.7).a] * 2)
     assert at(0.7).jump(at(0.4), 0.3) == pytest.approx([0.0], abs=1e-15)
     assert at(0.7, offset=0.2).jump(at(0.4), 0.3) == pytest.approx([0.2], rel=1e-12)
