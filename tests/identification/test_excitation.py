@@ -1,5 +1,7 @@
 """Exciting motions: within all limits, at rest at first, and worth more than others."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
@@ -73,6 +75,20 @@ def test_each_joint_is_as_fast_as_its_limit_allows():
     assert (fastest[2:4] > 1.0).all()
 
 
+def test_a_motion_swings_by_ninety_degrees_or_a_decimeter_for_one_period_after_a_tenth():
+    motion = exciting_motion(MODEL, 5.0, harmonics=2, trials=1)
+    np.testing.assert_allclose(motion.amplitude, [np.pi / 2] * 4 + [0.1])
+    assert (motion.ramp, motion.period, motion.duration) == pytest.approx((0.5, 4.5, 5.0))
+    assert motion.coefficients.shape == (2, 2, 5)
+    same = exciting_motion(MODEL, 5.0, harmonics=2, trials=1)
+    np.testing.assert_array_equal(same.coefficients, motion.coefficients)
+    small = exciting_motion(MODEL, 5.0, amplitude={"m1.joint": 0.3}, trials=2)
+    np.testing.assert_allclose(small.amplitude, [0, 0.3, 0, 0, 0])
+    moved = np.ptp(small(np.linspace(0, 5, 200)).q, axis=0)
+    assert 0.3 < moved[1] <= 0.6
+    assert not moved[[0, 2, 3, 4]].any()
+
+
 def standard_errors(motion):
     t = np.linspace(0, motion.duration, 300)
     q, v, a = motion(t)
@@ -92,13 +108,19 @@ def test_parameters_are_known_better_after_an_exciting_motion_than_after_others(
 
 
 def test_bodies_and_limits_that_allow_no_motion_are_refused():
-    with complains(StateError, "to hold still", "m0.hinge", "torque limit"):
+    with complains(StateError, "to hold still", "m0.hinge", "torque limit is 1"):
         horizontal = mr.examples.double_pendulum().model("physical", gravity=(0, 9.81, 0))
         exciting_motion(horizontal, torque=1.0)
     with complains(StateError, "fixed base"):
         exciting_motion(ARM.model("physical", "free"))
     with complains(StateError, "fixed base"):
         exciting_motion(ARM.model("physical", ["px"]))
+    with complains(StateError, "organism on a fixed base", "with the joints none"):
+        exciting_motion(mr.Organism.start("backbone").model("physical"))
+    with complains(StateError, "joints of an organism", "m4.joint"):
+        exciting_motion(dataclasses.replace(MODEL, organism=None, options=None))
+    with complains(StateError, "trials"):
+        exciting_motion(MODEL, trials=0)
     with complains(StateError, "harmonics"):
         exciting_motion(MODEL, harmonics=0)
     with complains(StateError, "duration"):

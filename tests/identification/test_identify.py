@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.stats import norm
 
 import modurob as mr
 from modurob import StateError
-from modurob.identification import Suspect, identify, problem, suspects
+from modurob.identification import BaseParameter, Suspect, identify, problem, suspects
 from modurob.identification.parameters import parameter_set
 from modurob.identification.runs import smoothed
 from oracles.complaints import complains
@@ -139,7 +140,17 @@ def test_right_datasheets_are_not_suspected():
     rng = np.random.default_rng(6)
     for _ in range(10):
         run, _, _ = run_of(ARM, MODEL, rng, states=100)
-        assert identify(MODEL, run, accelerations="recorded").suspects == ()
+        fit = identify(MODEL, run, accelerations="recorded")
+        assert fit.suspects == ()
+    assert repr(fit) == f"<Identification: {len(fit.parameters)} base parameters, suspects: none>"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fit.delay = 0.0
+    assert len({fit, fit}) == 1  # compared by identity: it holds arrays
+
+
+def test_an_interval_holds_95_percent_of_a_normal_distribution():
+    low, high = BaseParameter("m1.distal.Jxx", {}, 1.0, 2.0, 0.1).interval
+    assert (low, high) == pytest.approx((2 + 0.1 * norm.ppf(0.025), 2 + 0.1 * norm.ppf(0.975)))
 
 
 def test_numbers_that_no_run_depends_on_stay_as_they_are():
@@ -264,8 +275,18 @@ def test_bad_runs_are_refused_in_one_line():
         identify(MODEL, run, accelerations="guessed")
     with complains(StateError, "datasheet_error"):
         identify(MODEL, run, datasheet_error=0)
-    with complains(StateError, "organism.model()"):
-        identify(dataclasses.replace(MODEL, organism=None, options=None), run)
+    for error in (0.9e-3, 3.1):
+        with complains(StateError, "datasheet_error", "0.001 to 3"):
+            identify(MODEL, run, datasheet_error=error)
+    for model in (dataclasses.replace(MODEL, organism=None, options=None), ARM):
+        with complains(StateError, "organism.model()"):
+            identify(model, run)
+    with complains(StateError, "no joint that moves"):
+        identify(mr.Organism.start("backbone").model("physical"), run)
+    with complains(StateError, "runs are trajectories, got int"):
+        identify(MODEL, 3)
+    with complains(StateError, "run 0 is of a fixed base, the model has a free base"):
+        identify(ARM.model("physical", "free"), run)
 
 
 def test_runs_that_excite_too_little_name_what_they_do_not_see():

@@ -70,6 +70,14 @@ def test_a_body_without_friction_has_no_rate():
     assert examples.crab().model().friction_rate == (0.0, "")
 
 
+def test_the_rate_is_proportional_to_viscous_friction_however_little_there_is():
+    slow, fast = (
+        examples.snake(3).with_parameters(viscous=d).model("physical").friction_rate.rate
+        for d in (1e-7, 1.0)
+    )
+    assert slow == pytest.approx(1e-7 * fast, rel=1e-9)
+
+
 def test_the_joint_of_the_rate_is_the_rough_one():
     organism = examples.snake(4).with_parameters("m2", viscous=5.0)
     model = organism.model("physical")
