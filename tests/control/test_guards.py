@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,11 +16,17 @@ from modurob.control import (
     Lqr,
     PdGravity,
     PidLinearized,
+    PolePlacement,
+    Robust,
     TrackingController,
     plot_closed_loop,
+    transient,
 )
+from modurob.control.closed_loop import delay_margin
 from modurob.control.delay import MOST, DelayLine, samples_late
+from modurob.control.promise import _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
+from modurob.control.robustness import Robustness
 from oracles.complaints import complains
 
 
@@ -68,7 +78,7 @@ def test_delays_that_are_no_samples_are_named(delay, sample_time, pieces):
 
 def test_a_loop_with_too_many_late_torques_is_refused_at_once(pendulum):
     law = ComputedTorque(pendulum, sample_time=1e-3, delay=3.0)  # eigenvalues would take minutes
-    with complains(StateError, "3000 samples late", "6,004", "longer samples"):
+    with complains(StateError, "3000 samples late", "6,004", "2,000 are", "longer samples"):
         law.certificate()
 
 
@@ -191,6 +201,143 @@ def test_a_start_from_which_the_motion_diverges_is_named(pendulum):
     found = law.certificate([0.1, 0.1], (np.zeros(2), np.zeros(2)))
     assert not found.guaranteed
     assert any("diverges" in finding.why for finding in found.findings)
+
+
+def test_a_late_torque_is_made_for_the_middle_of_the_sample_in_which_it_acts(pendulum):
+    dt, q, v = 0.01, np.array([0.3, -0.4]), np.array([1.0, 2.0])
+    prompt, late = (ComputedTorque(pendulum, 9.0, 6.0, sample_time=dt, delay=d) for d in (0, 0.02))
+    a = 9.0 * (np.array([0.1, 0.2]) - q) - 6.0 * v
+    for law, ahead in ((prompt, 0.5), (late, 2.5)):
+        for _ in range(law._late.count + 1):
+            tau = law.command(0.0, q, v, [0.1, 0.2])
+        expected = pendulum.inverse_dynamics(q + ahead * dt * v, v, a)
+        np.testing.assert_allclose(tau, expected, rtol=1e-12)
+
+
+def test_a_pickled_law_stays_where_it_is_put(pendulum):
+    law = pickle.loads(pickle.dumps(ComputedTorque(pendulum)))
+    place, off, rest = np.array([0.3, 0.2]), np.array([0.31, 0.18]), np.zeros(2)
+    law.reset(0.0, place, rest)
+    held = law.command(0.0, off, rest)
+    np.testing.assert_array_equal(held, ComputedTorque(pendulum).command(0.0, off, rest, place))
+
+
+def test_a_reference_with_positions_only_is_no_set_point(pendulum):
+    for wrong in (SimpleNamespace(q=np.zeros(2)), SetPoint([0.1, 0.2])):
+        with complains(StateError, "a reference has q, v and a", "call a function of time first"):
+            ComputedTorque(pendulum).command(0.0, np.zeros(2), np.zeros(2), wrong)
+
+
+def test_certificates_and_promises_are_those_of_one_state(pendulum):
+    many = ComputedTorque(pendulum, sample_time=0.01).batched(2)
+    for ask in (many.promise, many.certificate):
+        with complains(StateError, "not of a batch"):
+            ask()
+
+
+def test_gains_are_judged_without_the_gravity_that_a_law_does_not_know():
+    """Upright, a weak PID falls; that is for the certificate to say."""
+    upright = examples.double_pendulum().model("physical", gravity=(0, 0, 9.81))
+    weak = IndependentPid(upright, 1.0, 0.0, 1.0)
+    assert not weak.certificate().guaranteed
+    assert not IndependentPid.cancels_gravity
+    with complains(StateError, "unstable: pole"):
+        IndependentPid(upright, 1.0, 50.0, 1.0)
+
+
+def test_results_of_laws_are_values(pendulum):
+    """They hold arrays, so they are compared by identity."""
+    law = ComputedTorque(pendulum, sample_time=0.01)
+    for found, name in (
+        (law.certificate(), "claim"),
+        (transient(law, np.full(2, 0.1), np.zeros(2), np.zeros(2)), "bound"),
+        (_Trial(law, 1.0, 1.0, np.zeros((1, 2)), np.zeros((1, 2))), "asked"),
+    ):
+        assert {found} == {found}
+        assert found != dataclasses.replace(found)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(found, name, None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Robustness("law", 1.0, 0.02, ()).band = 0.05
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "rate", "words"),
+    [(None, 19.9, ""), (None, 20.1, ", slowly: 2% of an error is left after 20.1 s"),
+     (10.0, 19.9, ""),
+     (9.0, 18.1, ", slowly: 2% of an error is left after 18.1 s, 9 s asked for")],
+)  # fmt: skip
+def test_errors_are_slow_after_twice_the_time_asked_for_or_twenty_seconds(
+    pendulum, asked, rate, words
+):
+    """The time to 2 % of the slow pole alone."""
+    law = PolePlacement(pendulum, [-np.log(50) / rate, -10.0])
+    law.settling_time = asked
+    claim = law.certificate().claim
+    assert claim == f"from any state, {law.claim}{words}"
+
+
+def notes(law):
+    return law.certificate().notes
+
+
+def test_a_certificate_notes_what_it_takes_for_granted(pendulum):
+    known = ("the model is taken to be exact", "locked joints stay as they are: m2.hinge")
+    assert notes(ComputedTorque(pendulum)) == known
+    held = "torque is held for 0.01 s"
+    clock = ": the eigenvalues include that, with the inertia at the set point"
+    assert notes(ComputedTorque(pendulum, sample_time=0.01)) == (*known, held + clock)
+    late = ComputedTorque(pendulum, sample_time=0.01, delay=0.02)
+    assert notes(late) == (*known, f"{held} and comes 0.02 s late{clock}")
+    motions = "for set points; motions are followed with an error that stays"
+    assert notes(PdGravity(pendulum)) == (*known, motions)
+    floating = notes(ComputedTorque(examples.snake(3).model("physical", "free")))
+    assert [note.split(":")[0] for note in floating] == [known[0], "the base is taken to float"]
+    assert (
+        "inertias of links are taken to be 0.7 to 1.3 times" in notes(Robust(pendulum, 2, 0.3))[0]
+    )
+
+
+def test_a_certificate_names_the_friction_that_it_met():
+    for values, law, words in (
+        ({}, ComputedTorque, "none in the datasheets"),
+        ({"viscous": 0.1}, ComputedTorque, "viscous friction only"),
+        ({"coulomb": 0.1}, ComputedTorque, "is canceled by its datasheet"),
+        ({"coulomb": 0.1}, PdGravity, "may hold it away from the set point"),
+    ):
+        model = examples.double_pendulum().with_parameters(**values).model("physical")
+        (found,) = [x for x in law(model).certificate().findings if "friction" in x.assumption]
+        assert words in found.why
+        assert found.holds == ("coulomb" not in values)
+
+
+def test_set_points_may_be_at_joint_limits_and_not_beyond(crab):
+    law = ComputedTorque(crab)
+    edge = np.where(np.arange(6) % 2, crab.lower, crab.upper)
+    assert law.certificate(edge).guaranteed
+    for k in (0, 1):
+        far = edge * (1 + 1e-9 * (np.arange(6) == k))
+        (found,) = law.certificate(far).failures
+        assert found.assumption == "the set point is within the joint limits"
+        assert found.why == f"not so: {crab.joint_names[k]}"
+
+
+def test_a_motor_has_the_reserve_that_gravity_leaves(pendulum):
+    load = np.abs(pendulum.gravity_torque([0.3, 0.2]))
+    law = ComputedTorque(pendulum, torque_limit=load + [0.5, 0.25])
+    held = [x for x in law.certificate([0.3, 0.2]).findings if x.assumption.startswith("motors")]
+    assert [(x.holds, x.why) for x in held] == [(True, "least reserve 0.25 N m")]
+
+
+def test_a_loop_that_is_stable_by_itself_stands_every_delay():
+    """A hanging pendulum with friction, and gains too small to move it anywhere."""
+    hanging = examples.double_pendulum().with_parameters(viscous=5.0)
+    model = hanging.model("physical", gravity=(0, 0, -9.81))
+    law = Lqr(model, Q=1e-3 * np.ones(4), R=1e3, sample_time=0.02)
+    assert delay_margin(law, np.zeros(2)) == np.inf
 
 
 # -- references ------------------------------------------------------------------------------------

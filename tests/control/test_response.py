@@ -96,6 +96,13 @@ def test_what_never_arrives_is_said_so():
     assert step_response(t, resting[:, None] - 0.001, [1.0], band=0.06).settling[0] <= 0.5
 
 
+def test_the_steady_error_is_that_of_the_last_tenth_of_the_time():
+    t = np.linspace(3.0, 5.0, 20001)
+    found = step_response(t, np.stack([t, 10 - t], axis=1), [7.0, 1.0])
+    np.testing.assert_allclose(found.steady_error, [4.9 - 7, 10 - 4.9 - 1], atol=1e-3)
+    np.testing.assert_allclose(found.ripple, 0.2 / np.sqrt(12), rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "pieces"),
     [
