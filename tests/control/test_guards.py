@@ -295,7 +295,7 @@ def test_a_certificate_notes_what_it_takes_for_granted(pendulum):
     motions = "for set points; motions are followed with an error that stays"
     assert notes(PdGravity(pendulum)) == (*known, motions)
     floating = notes(ComputedTorque(examples.snake(3).model("physical", "free")))
-    assert [note.split(":")[0] for note in floating] == [known[0], "the base is taken to float"]
+    assert [note.split(":")[0] for note in floating[:2]] == [known[0], "the base is taken to float"]
     assert (
         "inertias of links are taken to be 0.7 to 1.3 times" in notes(Robust(pendulum, 2, 0.3))[0]
     )
@@ -327,7 +327,7 @@ def test_set_points_may_be_at_joint_limits_and_not_beyond(crab):
 
 def test_a_motor_has_the_reserve_that_gravity_leaves(pendulum):
     load = np.abs(pendulum.gravity_torque([0.3, 0.2]))
-    law = ComputedTorque(pendulum, torque_limit=load + [0.5, 0.25])
+    law = ComputedTorque(pendulum, torque_limit=load + np.array([0.5, 0.25]))
     held = [x for x in law.certificate([0.3, 0.2]).findings if x.assumption.startswith("motors")]
     assert [(x.holds, x.why) for x in held] == [(True, "least reserve 0.25 N m")]
 
