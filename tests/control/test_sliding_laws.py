@@ -275,6 +275,25 @@ def test_energy_of_the_robust_law_falls_outside_the_bound_for_all_inertias_withi
         assert rate <= -law.rate * s @ M @ s + LEFT_OVER * law.layer.sum()
 
 
+def test_by_default_the_robust_term_adds_ten_times_the_rate_of_damping_at_most():
+    model = MODELS["arm"]()
+    law = Robust(model)
+    inverse, motions = law._typical()
+    damping = law._roughness(motions) ** 2 / law.layer  # near s = 0
+    most = (damping * np.diagonal(inverse, axis1=1, axis2=2)).max(axis=0)
+    np.testing.assert_allclose(most, 10 * law.rate, rtol=1e-9)
+
+
+def test_learning_is_slowed_down_where_samples_and_delay_ask_for_it():
+    """L of s'' + rate s' + L s = 0 is at most the rate over twice the time of a sample."""
+    model = MODELS["crab"]()
+    quick = Adaptive(model, sample_time=1e-5)
+    slow = Adaptive(model, sample_time=0.04, delay=0.08)
+    assert slow._learning_speed() == pytest.approx(slow.rate / (2 * 0.12))
+    assert quick._learning_speed() < quick.rate / (2 * 1e-5)
+    np.testing.assert_allclose(np.ptp(slow.adaptation / quick.adaptation), 0, atol=1e-9)
+
+
 def test_rho_bounds_the_forces_of_all_wrong_inertias_and_is_not_idle():
     model = MODELS["arm"]()
     law = Robust(model, mass_error=WRONG)
