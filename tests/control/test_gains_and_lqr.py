@@ -108,6 +108,21 @@ def test_friction_takes_over_damping_and_the_settling_time_stays(viscous):
     time = gains.settling_time(kp / inertia, (kd + viscous) / inertia)
     assert 0.6 * 0.7 < time <= 0.7 * (1 + 1e-6)
     assert kd + viscous >= 2 * np.sqrt(kp * inertia) * (1 - 1e-6)  # no overshoot
+    # a tenth of what would be wanted without friction is the motor's in any case
+    wanted = 4 * kp / (kd + viscous) * inertia
+    assert kd == pytest.approx(max(wanted - viscous, 0.1 * wanted), rel=1e-5)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 5])
+def test_the_fastest_sampled_damping_is_where_poles_meet(late):
+    """v+ = v - x v(late): z^(late + 1) - z^late + x has a double pole there."""
+    x = 0.02 * gains._fastest_sampled(0.02, late)
+    if not late:
+        assert x == 1.0  # deadbeat
+        return
+    z = late / (late + 1)
+    assert z ** (late + 1) - z**late + x == pytest.approx(0, abs=1e-15)
+    assert (late + 1) * z**late - late * z ** (late - 1) == pytest.approx(0, abs=1e-15)
 
 
 def test_a_long_sample_time_slows_torques_down_instead_of_making_them_unstable():

@@ -22,8 +22,9 @@ from modurob.control import (
     plot_closed_loop,
     transient,
 )
-from modurob.control.closed_loop import delay_margin
+from modurob.control.closed_loop import delay_margin, linearized
 from modurob.control.delay import MOST, DelayLine, samples_late
+from modurob.control.gains import settling_factor
 from modurob.control.promise import _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
@@ -287,6 +288,7 @@ def notes(law):
 def test_a_certificate_notes_what_it_takes_for_granted(pendulum):
     known = ("the model is taken to be exact", "locked joints stay as they are: m2.hinge")
     assert notes(ComputedTorque(pendulum)) == known
+    assert ComputedTorque(pendulum).mass_range == (1.0, 1.0)
     held = "torque is held for 0.01 s"
     clock = ": the eigenvalues include that, with the inertia at the set point"
     assert notes(ComputedTorque(pendulum, sample_time=0.01)) == (*known, held + clock)
@@ -330,6 +332,23 @@ def test_a_motor_has_the_reserve_that_gravity_leaves(pendulum):
     law = ComputedTorque(pendulum, torque_limit=load + np.array([0.5, 0.25]))
     held = [x for x in law.certificate([0.3, 0.2]).findings if x.assumption.startswith("motors")]
     assert [(x.holds, x.why) for x in held] == [(True, "least reserve 0.25 N m")]
+
+
+def test_torques_that_a_bus_delays_come_later_than_those_of_the_law(pendulum):
+    law, later = (PdGravity(pendulum, 9.0, 6.0, sample_time=1e-3, delay=d) for d in (1e-3, 3e-3))
+    at = np.array([0.2, 0.3])
+    np.testing.assert_allclose(
+        linearized(law, at, late=2).A, linearized(later, at).A, rtol=0, atol=1e-9
+    )
+
+
+def test_a_promise_of_given_gains_is_judged_over_the_time_that_they_take(pendulum):
+    """Two poles at -6 settle after 5.83 / 6 of a second."""
+    found = ComputedTorque(pendulum, 36.0, 12.0, sample_time=1e-3).promise([0.2, -0.1])
+    assert found.kept
+    assert found.asked is None
+    assert found.settling == pytest.approx(settling_factor(1.0) / 6, rel=0.01)
+    assert str(found).startswith("computed torque: settles in 0.97")
 
 
 def test_a_loop_that_is_stable_by_itself_stands_every_delay():

@@ -101,6 +101,19 @@ def test_joints_answer_a_measured_wrench_with_the_inertia_asked_for(arm):
     np.testing.assert_allclose(0.2 * a, expected, rtol=0, atol=SAME * np.abs(expected).max())
 
 
+def test_a_driven_joint_answers_as_asked_while_one_without_a_motor_swings():
+    model = examples.crane().with_parameters(viscous=0.5).model("physical")
+    law = JointImpedance(model, 30.0, 4.0, 0.2, passive=["m1.hinge"])
+    for seed in range(3):
+        q, v, *goal = 0.4 * np.random.default_rng(seed).standard_normal((5, 2))
+        aim = Reference(*goal)
+        tau = law.command(0.0, q, v, aim)
+        a = model.forward_dynamics(q, v, tau)
+        e, rate = aim.q - q, aim.v - v
+        assert a[0] == pytest.approx(aim.a[0] + (30 * e[0] + 4 * rate[0]) / 0.2)
+        assert tau[1] == 0
+
+
 def test_without_an_inertia_energy_falls_by_what_the_damper_takes(arm):
     """d/dt (e'M e'/2 + e K e/2) = -e' D e' along a moving reference, by forward dynamics."""
     law = JointImpedance(arm, stiffness=30.0, damping=4.0)

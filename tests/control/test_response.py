@@ -81,6 +81,8 @@ def test_a_joint_without_a_step_is_judged_by_the_step_of_the_others():
     assert found.overshoot[1] == pytest.approx(np.abs(bump).max() / 2)
     last = np.flatnonzero(np.abs(bump) > 0.04)[-1]
     assert found.settling[1] == pytest.approx(TIMES[last], abs=2e-3)
+    still = step_response(TIMES, np.stack([2 * y, 0 * bump], axis=1), [2.0, 0.0])
+    assert (still.settling[1], still.overshoot[1], still.ripple[1]) == (0, 0, 0)
 
 
 def test_what_never_arrives_is_said_so():
