@@ -48,6 +48,26 @@ def test_a_sampled_double_integrator_settles_in_time_without_overshoot(dt, late,
     assert (design.time == pytest.approx(1.0)) == (late * dt < 0.05)
 
 
+def test_a_double_integrator_with_fast_samples_gets_the_continuous_gains_of_any_damping():
+    for damping in (0.5, 0.7, 1.0, 1.5):
+        found = gains.for_samples(1.0, damping, 1e-4, 0).gains
+        assert found == pytest.approx(gains.from_settling_time(1.0, damping), rel=5e-3)
+
+
+@pytest.mark.parametrize(("dt", "late"), [(0.02, 2), (0.01, 12), (0.1, 5)])
+def test_poles_that_a_delay_adds_are_faster_than_those_asked_for(dt, late):
+    """Eigenvalues of e, e' and the inputs under way."""
+    design = gains.for_samples(1.0, 1.0, dt, late)
+    A = np.zeros((2 + late, 2 + late))
+    A[:2, :2], A[:2, 2] = [[1, dt], [0, 1]], [dt * dt / 2, dt]
+    A[2:-1, 3:] = np.eye(late - 1)
+    A[-1, :2] = -np.array(design.gains)
+    modulus = np.sort(np.abs(np.linalg.eigvals(A)))[::-1]
+    asked = np.exp(-gains.settling_factor(1.0) / (design.time - late * dt) * dt)
+    np.testing.assert_allclose(modulus[:2], asked, rtol=2e-3)
+    assert modulus[2] < 0.98 * asked
+
+
 @pytest.mark.parametrize("damping", [0.1, 0.5, 0.7, 0.9, 1.0, 1.5, 3.0])
 @pytest.mark.parametrize("time", [0.2, 1.0, 5.0])
 def test_errors_are_settled_after_the_settling_time_and_not_before(damping, time):
@@ -69,6 +89,12 @@ def test_poles_give_the_thesis_gains():
     k0, k1 = gains.from_poles([[-2, -3], [-5, -10]])
     np.testing.assert_allclose(k0, [6, 50])
     np.testing.assert_allclose(k1, [5, 15])
+
+
+def test_a_pair_of_poles_is_conjugate_up_to_rounding():
+    gains.from_poles([-1 + 1j, -1 - (1 + 1e-14) * 1j])
+    with complains(StateError, "conjugate pairs"):
+        gains.from_poles([-1 + 1j, -1 - 1.001j])
 
 
 @pytest.mark.parametrize("poles", ["fast", [-1], -1, [[-1, -2, -3]], [-1, np.nan], [-1, "x"], None])
@@ -240,6 +266,8 @@ def test_lqr_says_what_it_cannot_do():
     weightless = examples.crane().model("physical", gravity=(0, 0, 0))
     with complains(StateError, "cannot stabilize"):
         Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4))
+    with complains(StateError, "cannot stabilize"):
+        Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4), sample_time=0.01)
     with complains(StateError, "Q is", "(3,)"):
         crane(Q=[1, 2, 3])
     with complains(StateError, "R is", "(2,)"):
@@ -262,3 +290,7 @@ def test_slow_joints_by_themselves_are_damped_by_sixteen_times_rate_and_inertia(
     damping = 16 * rate * model.mass_matrix([0.0]).item()
     found = law.pid.kp.item(), law.pid.kd.item()
     assert found == pytest.approx((2 * rate * damping, damping))
+    # long samples bound the damping, and the rate is a quarter of it over the inertia
+    held = IndependentPid(model, settling_time=0.1, sample_time=0.5).pid
+    assert held.kd.item() == pytest.approx(model.mass_matrix([0.0]).item() / 0.5, rel=1e-5)
+    assert held.kp.item() / (2 * held.kd.item()) == pytest.approx(1 / (4 * 0.5), rel=1e-5)

@@ -17,6 +17,7 @@ from modurob.control import (
     PdGravity,
     PidLinearized,
     PolePlacement,
+    Reference,
     Robust,
     TrackingController,
     plot_closed_loop,
@@ -29,6 +30,7 @@ from modurob.control.promise import _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
 from oracles.complaints import complains
+from oracles.differences import columns
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +203,7 @@ def test_a_start_from_which_the_motion_diverges_is_named(pendulum):
     law = ComputedTorque(pendulum, 4e4, 400.0, sample_time=4e-3, delay=0.04, torque_limit=1e9)
     found = law.certificate([0.1, 0.1], (np.zeros(2), np.zeros(2)))
     assert not found.guaranteed
-    assert any("diverges" in finding.why for finding in found.findings)
+    assert any("diverges" in finding.why for finding in found.failures)
 
 
 def test_a_late_torque_is_made_for_the_middle_of_the_sample_in_which_it_acts(pendulum):
@@ -221,6 +223,46 @@ def test_a_pickled_law_stays_where_it_is_put(pendulum):
     law.reset(0.0, place, rest)
     held = law.command(0.0, off, rest)
     np.testing.assert_array_equal(held, ComputedTorque(pendulum).command(0.0, off, rest, place))
+
+
+def test_a_new_run_begins_without_the_torques_of_the_last(pendulum):
+    law, rest = PdGravity(pendulum, sample_time=0.01, delay=0.02), np.zeros(2)
+    for _ in range(3):
+        law.command(0.0, np.ones(2), rest, np.zeros(2))
+    place = np.array([0.3, -0.2])
+    law.reset(0.0, place, rest)
+    first = law.command(0.0, place, rest, np.zeros(2))
+    np.testing.assert_allclose(first, pendulum.gravity_torque(place), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [ComputedTorque, PidLinearized])
+def test_slopes_of_sampled_laws_hold_where_friction_is_looked_ahead(kind):
+    """Velocities are those at which dry friction is rounded off."""
+    rough = examples.arm("ba").with_parameters(viscous=0.5, coulomb=0.3).model("physical")
+    law = kind(rough, sample_time=0.01)
+    q, v = np.array([0.3, 0.4]), np.array([4e-4, -7e-4])
+    aim = Reference(q + 1e-5, np.zeros(2), np.zeros(2))
+    law.command(0.0, q, v, aim)
+    found = law.slopes(q, v, aim)
+    expected = columns(lambda x: law.command(0.0, q + x[:2], v + x[2:], aim), 4, 1e-5)
+    np.testing.assert_allclose(
+        np.hstack([found.dq, found.dv]), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
+    )
+
+
+def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):
+    for damping, expected in ((1.0, 0.0), (2.0, 0.0), (0.5, np.exp(-np.pi / np.sqrt(3)))):
+        law = ComputedTorque(pendulum, damping=damping, sample_time=0.01)
+        trial = _Trial(law, 1.0, 1.0, np.zeros((1, 2)), np.zeros((1, 2)))
+        assert trial._overshoot() == pytest.approx(expected)
+
+
+def test_the_filter_of_a_pid_begins_with_the_first_rate(pendulum):
+    law = PidLinearized(pendulum, 9.0, 0.0, 6.0, filter_time=0.5)
+    plain = PidLinearized(pendulum, 9.0, 0.0, 6.0)
+    q, v = np.array([0.1, 0.2]), np.array([1.0, -2.0])
+    first, expected = (x.command(0.0, q, v, np.zeros(2)) for x in (law, plain))
+    np.testing.assert_array_equal(first, expected)
 
 
 def test_a_reference_with_positions_only_is_no_set_point(pendulum):

@@ -90,6 +90,10 @@ def test_minimum_jerk_is_as_fast_as_limits_allow(limits, crab):
 def test_minimum_jerk_keeps_joint_limits(crab):
     with complains(StateError, "q1 is beyond the joint limits of m3.hinge"):
         minimum_jerk(A, [0.1, 1.6, 0.1], 1.0, model=crab)
+    ends = [crab.lower[0], crab.upper[1], 0.0], [crab.upper[0], crab.lower[1], 0.1]
+    np.testing.assert_allclose(minimum_jerk(*ends, 1.0, model=crab)(1.0).q, ends[1])
+    still = minimum_jerk(A, A, rate=1.0)
+    assert still.duration == 1.0
     with complains(StateError, "give a duration"):
         minimum_jerk(A, B)
 

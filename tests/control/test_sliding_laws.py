@@ -133,6 +133,27 @@ def test_inertias_go_down_the_slope_of_the_power_for_the_time_of_a_sample():
     assert np.abs(law.factors - np.eye(4)).max() > 1e-6
 
 
+def test_asked_twice_for_one_time_a_law_that_learns_answers_the_same():
+    """What results for a joint without a motor follows from what was just learned."""
+    model = examples.crane().with_parameters(viscous=0.5).model("physical")
+    law = Adaptive(model, adaptation=5.0, passive=["m1.hinge"])
+    q, v, aim = state(model, 2)
+    law.command(0.0, q, v, aim)
+    first = law.command(0.01, q, v, aim)
+    np.testing.assert_allclose(law.command(0.01, q, v, aim), first, rtol=1e-12)
+    assert np.abs(law.factors - np.eye(4)).max() > 1e-3
+    assert law._sliding(q, v, aim).s[1] == 0.0
+
+
+def test_typical_motions_come_back_from_a_decimeter_with_the_square_of_the_rate():
+    body = examples.arm("bac").model("physical", gravity=(0, 0, 0))
+    law = Robust(body, rate=3.0)
+    inverse, motions = law._typical()
+    found = (inverse @ motions.forces(law._pseudo_inertias())[..., None])[..., 0]
+    np.testing.assert_allclose(np.abs(found), 9.0 * 0.1, rtol=1e-9)
+    assert {*np.sign(found[:, 0])} == {-1, 1}
+
+
 def test_a_typical_motion_teaches_with_the_rate_of_the_errors():
     """adaptation tau^T M^-1 tau = rate^2 for each link, for those that hardly matter less."""
     law = Adaptive(MODELS["snake"](), sample_time=1e-6)
