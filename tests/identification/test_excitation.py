@@ -66,6 +66,16 @@ def test_a_series_is_its_formula_scaled_to_a_swing_of_one():
     assert not still.swing(t).x.any()
 
 
+def test_limits_hold_where_the_middle_of_a_joint_is_not_zero():
+    organism = ARM.with_parameters("m1", limits=(0.4, 2.0)).with_parameters("m3", limits=(-2, -1))
+    model = organism.model("physical")
+    torque = np.abs(model.gravity_torque([0, 1.2, 0, -1.5, 0])) + 2.0
+    motion = exciting_motion(model, 5.0, torque=torque, trials=1)
+    np.testing.assert_allclose(motion.offset, [0, 1.2, 0, -1.5, 0], atol=1e-12)
+    tau = pinocchio_torques(organism, model, *motion(np.linspace(0, 5, 3000)))
+    assert 0.9 < (np.abs(tau) / torque).max() < 1
+
+
 def test_each_joint_is_as_fast_as_its_limit_allows():
     limits = {"m0.joint": 0.5, "m1.joint": 1.0}
     motion = exciting_motion(MODEL, 6.0, velocity=limits, trials=1)

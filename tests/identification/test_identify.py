@@ -11,7 +11,7 @@ import modurob as mr
 from modurob import StateError
 from modurob.identification import BaseParameter, Suspect, identify, problem, suspects
 from modurob.identification.parameters import parameter_set
-from modurob.identification.runs import smoothed
+from modurob.identification.runs import samples_of, smoothed
 from oracles.complaints import complains
 from oracles.identified_runs import motion, noisy, pinocchio_torques, recorded
 from oracles.pinocchio_tree import PinocchioTree
@@ -301,6 +301,32 @@ def test_runs_that_excite_too_little_name_what_they_do_not_see():
     tau = MODEL.inverse_dynamics(q, v, a)
     with complains(StateError, "Jzz", "base parameters"):
         identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+
+
+def test_a_run_at_rest_says_nothing():
+    t, pose = np.linspace(0.0, 2.0, 50), np.array([0.3, 0.5, -0.2, 0.4, 0.05])
+    q, rest = np.tile(pose, (50, 1)), np.zeros((50, 5))
+    run = recorded(MODEL, t, q, rest, rest, np.tile(MODEL.gravity_torque(pose), (50, 1)))
+    with complains(StateError, "the runs do not excite", "m0.distal.Jzz", "last m4.joint.viscous"):
+        identify(MODEL, run, accelerations="recorded")
+
+
+def test_samples_are_the_states_of_all_runs_without_the_ends_of_estimates():
+    rng = np.random.default_rng(13)
+    short, long = (run_of(ARM, MODEL, rng, states=n)[0] for n in (20, 100))
+    samples = samples_of(MODEL, [short, long], "recorded")
+    np.testing.assert_array_equal(samples.q, np.concatenate([short.q, long.q]))
+    np.testing.assert_array_equal(samples.tau, np.concatenate([short.tau, long.tau]))
+    inner = samples_of(MODEL, long, "estimated")  # two states at either end are left out
+    np.testing.assert_array_equal(inner.q, long.q[2:-2])
+    np.testing.assert_allclose(inner.v, long.v[2:-2], atol=0.05)
+    with complains(StateError, "run 0 has 19 states; record 20 or more"):
+        samples_of(MODEL, run_of(ARM, MODEL, rng, states=19)[0], "recorded")
+    moved = dataclasses.replace(MODEL, gravity=MODEL.gravity + np.array([0, 0, 1e-8]))
+    with complains(StateError, "gravity differs by 1e-08"):
+        samples_of(moved, short, "recorded")
+    almost = dataclasses.replace(MODEL, gravity=MODEL.gravity + np.array([0, 0, 1e-10]))
+    assert len(samples_of(almost, short, "recorded").q) == 20
 
 
 def test_splines_of_degree_five_are_smoothed_into_themselves():
