@@ -26,9 +26,10 @@ from modurob.control import (
 from modurob.control.closed_loop import delay_margin, linearized
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import settling_factor
-from modurob.control.promise import _Trial
+from modurob.control.promise import _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
+from modurob.equations.links import SLIP_SPEED
 from oracles.complaints import complains
 from oracles.differences import columns
 
@@ -177,12 +178,15 @@ def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_bot
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
     Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.array([[2.0, 0.5], [0.5, 8.0]])
     Q[0, 2] = Q[2, 0] = 0.1
+    Q[0, 3] = Q[3, 0] = 0.2
     twin = Lqr(old, Q=Q, R=R).rebuilt(new)
     here = np.array([new.joint_names.index(name) for name in old.joint_names])
     (added,) = set(range(3)) - set(here.tolist())
     np.testing.assert_array_equal(twin.R[np.ix_(here, here)], R)
     assert twin.R[added].tolist() == [0, 0, 5]  # the median, and no coupling
     assert twin.Q[here[0], 3 + here[0]] == 0.1
+    assert twin.Q[here[0], 3 + here[1]] == 0.2
+    np.testing.assert_array_equal(twin.Q, twin.Q.T)
 
 
 def test_a_tracking_law_is_brought_to_a_new_body_by_its_first_command():
@@ -248,6 +252,39 @@ def test_slopes_of_sampled_laws_hold_where_friction_is_looked_ahead(kind):
     np.testing.assert_allclose(
         np.hstack([found.dq, found.dv]), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
     )
+
+
+@pytest.mark.parametrize("coulomb", [0.0, 0.3])
+def test_pd_with_gravity_is_its_formula(coulomb):
+    """Friction as it will be: viscous at the velocity of the reference, dry on the way there."""
+    model = examples.arm("ba").with_parameters(viscous=0.5, coulomb=coulomb).model("physical")
+    kp, kd = np.array([30.0, 20.0]), np.array([4.0, 5.0])
+    law, rng = PdGravity(model, kp, kd), np.random.default_rng(0)
+    for size in (1.0, 1e-4):  # dry friction is rounded off below 1 mm/s
+        q, v, goal, speed = rng.standard_normal((4, 2)) * [[1], [size], [1], [size]]
+        goal = goal if size == 1 else q + 1e-4 * rng.standard_normal(2)
+        aim = Reference(goal, speed, rng.standard_normal(2))
+        soon = speed + kp / (kd + 0.5) * (goal - q)
+        dry = coulomb * soon / np.hypot(soon, SLIP_SPEED)
+        expected = kp * (goal - q) + kd * (speed - v) + model.gravity_torque(q) + 0.5 * speed + dry
+        np.testing.assert_allclose(law.command(0.0, q, v, aim), expected, rtol=1e-12)
+    found = law.slopes(q, v, aim)
+    slopes = columns(lambda x: law.command(0.0, q + x[:2], v + x[2:], aim), 4, 1e-6)
+    np.testing.assert_allclose(
+        np.hstack([found.dq, found.dv]), slopes, rtol=0, atol=1e-6 * np.abs(slopes).max()
+    )
+
+
+def test_steps_of_a_promise_are_thirty_to_a_hundred_percent_and_within_limits():
+    model = examples.arm("bac").with_parameters("m1", limits=(-0.2, 0.1)).model("physical")
+    goals, begin = _steps(ComputedTorque(model))
+    assert goals.shape == begin.shape == (4, 3)
+    assert not goals[0].any()
+    for places in (goals, begin):
+        assert ((places >= model.lower) & (places <= model.upper)).all()
+    size = np.abs(begin - goals)[:, [0, 2]] / [0.35, 0.1]
+    assert 0.3 <= size.min() < 0.6
+    assert 0.7 < size.max() <= 1.0
 
 
 def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):

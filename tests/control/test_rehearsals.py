@@ -146,6 +146,14 @@ def test_the_default_limit_is_seventy_percent_of_what_the_design_needs(crab):
     assert 0 < limited.saturated < 1
 
 
+def test_the_default_limit_does_not_depend_on_the_other_conditions(crab):
+    law = ComputedTorque(crab, sample_time=0.01, settling_time=0.3)
+    options = {"delay": 0, "noise": 0, "runs": 4, "duration": 0.3}
+    plain, wrong = (robustness(law, masses=m, **options).cases for m in (0, 0.5))
+    assert plain[-1].name == wrong[2].name == "torque limits"
+    assert plain[-1] == wrong[2]
+
+
 @pytest.mark.parametrize(("delay", "name"), [(0.004, 10), (0.016, 20), (0.024, 20), (0.026, 30)])
 def test_a_delay_is_rounded_to_whole_samples_and_never_to_none(crab, delay, name):
     law = ComputedTorque(crab, sample_time=0.01)
