@@ -224,6 +224,13 @@ def test_output_feedback_without_a_reference_stays_at_its_first_estimate():
     np.testing.assert_array_equal(found["integral"], loop.law.pid.integral)
 
 
+def test_output_feedback_begins_with_its_first_command_where_no_run_begins_it():
+    model, q = examples.snake(3).model("physical", gravity=(0, 9.81, 0)), np.array([0.3, -0.2])
+    loop = OutputFeedback(IndependentPid(model), Ekf(model, 1e-3, q=q))
+    loop.command(0.0, q, np.zeros(2))
+    np.testing.assert_allclose(loop.record()["integral"], model.gravity_torque(q), rtol=1e-9)
+
+
 def test_output_feedback_reaches_the_set_point_from_noisy_angles_alone():
     model = examples.crab().model()
     rng, goal = np.random.default_rng(5), np.array([0.4, -0.3, 0.2])
@@ -289,6 +296,11 @@ def test_a_transient_is_the_response_of_the_error_equation():
     assert report.settled == pytest.approx(times[outside], abs=0.02)
     assert report.bound >= report.peak.max()
     assert report.decay == pytest.approx(2.0)
+    gain = max(np.linalg.norm(expm(A * t)[0]) for t in times[:2000:5])
+    assert report.bound == pytest.approx(gain * np.linalg.norm([q, v]), rel=1e-4)
+    fast = transient(ComputedTorque(new, k0=20.0, k1=4.0, sample_time=1e-4), q, v, np.zeros(5))
+    np.testing.assert_allclose(fast.peak, report.peak, rtol=1e-3)
+    assert fast.settled == pytest.approx(report.settled, abs=0.02)
     assert str(report) == (
         f"errors up to {report.peak.max():.3g} (bound {report.bound:.3g}) rad or m, torques "
         f"{report.torque.max():.3g} N m or N beyond the reference's, settled after "
@@ -306,6 +318,7 @@ def test_small_errors_settle_as_late_as_large_ones_and_slow_laws_are_followed_to
     np.testing.assert_allclose(small.peak, 1e-3 * report.peak, rtol=1e-9)
     slow = transient(ComputedTorque(new, k0=0.2, k1=0.4), q, v, goal)  # the same, ten times slower
     assert slow.settled == pytest.approx(10 * report.settled, rel=0.02)
+    assert "slowest rate 0.2 1/s" in str(slow)
 
 
 @pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)

@@ -11,8 +11,11 @@ import pytest
 
 from modurob import StateError, examples, simulate
 from modurob.control import (
+    Adaptive,
+    CartesianImpedance,
     ComputedTorque,
     IndependentPid,
+    JointImpedance,
     Lqr,
     PdGravity,
     PidLinearized,
@@ -23,6 +26,7 @@ from modurob.control import (
     plot_closed_loop,
     transient,
 )
+from modurob.control.certificate import is_decaying
 from modurob.control.closed_loop import delay_margin, linearized
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import settling_factor
@@ -129,6 +133,10 @@ def test_a_joint_is_passive_once(pendulum):
         ComputedTorque(pendulum, passive=[names[0], names[0]])
     assert ComputedTorque(pendulum, passive=names[1]).passive == (names[1],)
     assert ComputedTorque(pendulum, passive=names[::-1]).passive == names
+    soft = dataclasses.replace(
+        pendulum, stiffness=np.array([0.0, 0.5]), organism=None, options=None
+    )
+    assert ComputedTorque(soft).passive == (names[1],)
 
 
 def test_gains_come_in_pairs(pendulum):
@@ -341,6 +349,35 @@ def test_results_of_laws_are_values(pendulum):
         Robustness("law", 1.0, 0.02, ()).band = 0.05
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: ComputedTorque(m, 1e6, 2e3, sample_time=0.01),
+        lambda m: PolePlacement(m, [-900, -1e3], sample_time=0.01),
+        lambda m: PdGravity(m, 1e6, 1e4, sample_time=0.01),
+        lambda m: IndependentPid(m, 1e6, 1.0, 1e4, sample_time=0.01),
+        lambda m: PidLinearized(m, 1e6, 1.0, 2e3, sample_time=0.01),
+        lambda m: JointImpedance(m, 1e6, 1e4, sample_time=0.01),
+        lambda m: CartesianImpedance(m, None, 1e6, 1e4, sample_time=0.01),
+        lambda m: Robust(m, 1e3, sample_time=0.01),
+        lambda m: Adaptive(m, 1e3, sample_time=0.01),
+    ],
+)
+def test_every_law_refuses_gains_that_are_too_fast_for_its_samples(make, pendulum):
+    with complains(StateError, "sample_time of 0.01 s is too long for these gains", "or less"):
+        make(pendulum)
+
+
+def test_slow_growth_is_refused_beside_fast_decay(pendulum):
+    with complains(StateError, "unstable: pole 0.00999 1/s"):
+        ComputedTorque(pendulum, -0.1 * np.eye(2), 10.0)
+
+
+def test_given_gains_of_a_pid_are_those_of_a_plain_one(pendulum):
+    assert not IndependentPid(pendulum, 9.0, 1.0, 6.0).pid.share.any()
+    assert IndependentPid(pendulum).pid.share.all()
+
+
 # -- certificates ----------------------------------------------------------------------------------
 
 
@@ -395,6 +432,21 @@ def test_a_certificate_names_the_friction_that_it_met():
         assert found.holds == ("coulomb" not in values)
 
 
+def test_errors_that_take_longer_than_weeks_do_not_decay():
+    assert is_decaying(2e-6)
+    assert not is_decaying(0.5e-6)
+
+
+def test_a_joint_without_a_motor_rests_where_nothing_pulls():
+    crane = examples.crane().with_parameters(viscous=5.0).model("physical")
+    law = ComputedTorque(crane, passive=["m1.hinge"])
+    assert law.certificate([0.0, 1e-9]).guaranteed
+    (found,) = law.certificate([0.0, 1e-5]).failures
+    assert "no motor at m1.hinge, which cannot rest there" in found.why
+    energy = PdGravity(crane, 3.0, 2.0, passive=["m1.hinge"]).certificate().failures
+    assert "the argument needs a motor at every joint" in [x.why for x in energy]
+
+
 def test_set_points_may_be_at_joint_limits_and_not_beyond(crab):
     law = ComputedTorque(crab)
     edge = np.where(np.arange(6) % 2, crab.lower, crab.upper)
@@ -428,6 +480,11 @@ def test_a_promise_of_given_gains_is_judged_over_the_time_that_they_take(pendulu
     assert found.asked is None
     assert found.settling == pytest.approx(settling_factor(1.0) / 6, rel=0.01)
     assert str(found).startswith("computed torque: settles in 0.97")
+
+
+def test_a_slow_loop_has_a_delay_margin_too(pendulum):
+    law = ComputedTorque(pendulum, 0.04, 0.4, sample_time=0.1)  # e'' + 0.4 e' + 0.04 e = 0
+    assert delay_margin(law, np.zeros(2)) > 0.1
 
 
 def test_a_loop_that_is_stable_by_itself_stands_every_delay():

@@ -92,6 +92,7 @@ def test_minimum_jerk_keeps_joint_limits(crab):
         minimum_jerk(A, [0.1, 1.6, 0.1], 1.0, model=crab)
     ends = [crab.lower[0], crab.upper[1], 0.0], [crab.upper[0], crab.lower[1], 0.1]
     np.testing.assert_allclose(minimum_jerk(*ends, 1.0, model=crab)(1.0).q, ends[1])
+    assert minimum_jerk(A, B, 0.05).duration == 0.05
     still = minimum_jerk(A, A, rate=1.0)
     assert still.duration == 1.0
     with complains(StateError, "give a duration"):
@@ -140,6 +141,10 @@ def test_a_slowed_gait_keeps_its_path_and_the_limits(crab):
     assert not excesses(slow, crab, 3.0, rate=1.0, acceleration=1.0)
     np.testing.assert_allclose(slow(slow.factor * 0.4).q, wave(0.4).q, rtol=0, atol=ROUNDING)
     assert slowed(wave, crab, 3.0, rate=9.0).factor == 1.0
+    tight = slowed(wave, crab, 3.0, rate=0.05, acceleration=0.05)
+    assert tight.factor == pytest.approx(1.5 / 0.05)
+    assert slowed(wave, crab, 3.0, acceleration=0.01).factor == pytest.approx(np.sqrt(450), 1e-3)
+    assert {x.limit for x in excesses(wave, crab, 3.0, rate=0.05)} == {0.05}
 
 
 def test_excesses_name_joint_value_limit_and_time(crab):
@@ -198,6 +203,8 @@ def test_a_carried_reference_goes_on_for_the_joints_that_survive():
         (lambda: Recorded([0, 5e-324], [[0], [1]]), ["no smooth curve"]),
         (lambda: Quintic([0], [1], 5e-324), ["no smooth curve"]),
         (lambda: Steps([0, 1], [1, 2]), ["(k, n)"]),
+        (lambda: Steps([[0], [1]], [[1], [2]]), ["(k, n)", "(2, 1) and (2, 1)"]),
+        (lambda: Steps([0, 1, 2], [[1], [2]]), ["(k, n)", "(3,) and (2, 1)"]),
         (lambda: minimum_jerk([0], [1], rate=0), ["rate must be positive"]),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.control import ComputedTorque, closed_loop, robustness
-from modurob.control.robustness import _Study
+from modurob.control.robustness import _Block, _Study
 from modurob.stepping import FixedStep
 from modurob.stepping.motion import Stopped
 from oracles import complains
@@ -124,6 +124,16 @@ def test_fifty_bodies_share_the_runs_when_masses_are_wrong(crab):
     wide = study(crab, 50)._bodies(0.5)
     assert wide.min() < 0.52
     assert wide.max() > 1.48
+
+
+def test_lighter_bodies_need_more_parts_of_a_sample():
+    model = examples.arm("b").with_parameters(viscous=1.0).model("physical")
+    found = study(model, 2, duration=0.1, settling_time=1.0)
+    samples = model.friction_rate.rate * 0.01 / closed_loop.MOST_RATE_STEP
+    for least, parts in ((1.0, np.ceil(samples)), (0.25, np.ceil(4 * samples))):
+        factors = np.array([[1.0, least]])
+        block = _Block(found.law, factors, 0.0, found.goals, (0, 0), found.start, 2, 0.02)
+        assert block.substeps() == parts
 
 
 def test_runs_are_computed_in_an_eighth_of_the_memory(crab, monkeypatch):

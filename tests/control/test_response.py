@@ -110,6 +110,7 @@ def test_the_steady_error_is_that_of_the_last_tenth_of_the_time():
     [
         (([0], [[1]], [1]), ["two or more", "(1,)"]),
         (([0, 0], [[0], [1]], [1]), ["rising times"]),
+        (([[0], [1]], [[0], [1]], [1]), ["rising times", "(2, 1)"]),
         (([0, 1], [0, 1], [1]), ["column for each joint", "(2,)"]),
         (([0, 1, 2], [[0], [1]], [1]), ["3 times", "(2, 1)"]),
         (([0, 1], [[0], [1]], [1, 2]), ["target has shape (2,)", "(1,)"]),
