@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from modurob import StateError, examples
+from modurob import Organism, StateError, examples
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -55,6 +55,11 @@ def test_one_number_for_all_joints_stays_one_for_all():
     old, new = models()
     assert PolePlacement(old, poles=[-2, -3]).rebuilt(new).k0.tolist() == pytest.approx([6.0] * 5)
     assert PdGravity(old, kp=3.0, kd=0.4).rebuilt(new).kp.tolist() == [3.0] * 5
+    alone = Organism.start("backbone").model("physical")  # without joints, so far
+    grown = PolePlacement(alone, poles=[-2, -3]).rebuilt(new)
+    np.testing.assert_allclose([grown.k0, grown.k1], [[6] * 5, [5] * 5])
+    each = PolePlacement(old, poles=[[-1, -2], [-3, -4], [-2 + 1j, -2 - 1j]]).rebuilt(new)
+    np.testing.assert_allclose(each.k0, [2, 12, 5, 5, 5])
 
 
 def test_gains_of_torque_are_carried_per_inertia():
