@@ -197,6 +197,14 @@ def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_bot
     np.testing.assert_array_equal(twin.Q, twin.Q.T)
 
 
+def test_weights_of_motors_on_a_free_base_are_those_of_its_joints():
+    old, new = (examples.snake(n).model("physical", "free") for n in (3, 4))
+    twin = Lqr(old, R=[2.0, 8.0]).rebuilt(new)
+    here = np.array([new.joint_names.index(name) for name in old.joint_names])
+    np.testing.assert_array_equal(np.diag(twin.R)[here], [2, 8])
+    assert np.diag(twin.R).tolist().count(5.0) == 1
+
+
 def test_a_tracking_law_is_brought_to_a_new_body_by_its_first_command():
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
     law = TrackingController(ComputedTorque(old), SetPoint([0.3, -0.2]))
