@@ -118,6 +118,12 @@ def test_the_gate_is_the_quantile_of_what_was_measured():
             assert ekf.correct(y).accepted is accepted
 
 
+def test_on_a_free_base_there_is_one_integrator():
+    with complains(StateError, "on a free base the integrator is 'step'"):
+        Ekf(examples.snake(2).model("physical", "free"), 0.01, integrator="rk4")
+    assert Ekf(examples.snake(2).model("physical", "free"), 0.01).integrator == "step"
+
+
 @pytest.mark.parametrize("bad", [0, 1, -0.1, 2.0])
 def test_a_gate_is_a_probability(bad):
     with complains(StateError, "gate is a probability"):

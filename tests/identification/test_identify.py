@@ -146,6 +146,12 @@ def test_right_datasheets_are_not_suspected():
     with pytest.raises(dataclasses.FrozenInstanceError):
         fit.delay = 0.0
     assert len({fit, fit}) == 1  # compared by identity: it holds arrays
+    given = parameter_set(MODEL, ARM, shared=False)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    for value, name in ((given, "shared"), (part, "delay")):
+        assert value != dataclasses.replace(value)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, name, 0.0)
 
 
 def test_an_interval_holds_95_percent_of_a_normal_distribution():
@@ -307,7 +313,8 @@ def test_a_run_at_rest_says_nothing():
     t, pose = np.linspace(0.0, 2.0, 50), np.array([0.3, 0.5, -0.2, 0.4, 0.05])
     q, rest = np.tile(pose, (50, 1)), np.zeros((50, 5))
     run = recorded(MODEL, t, q, rest, rest, np.tile(MODEL.gravity_torque(pose), (50, 1)))
-    with complains(StateError, "the runs do not excite", "m0.distal.Jzz", "last m4.joint.viscous"):
+    named = "m0.distal.Jzz, m1.distal.hx, m1.distal.Jxy, m1.distal.Jxz, m1.distal.Jyz, ... (26 in"
+    with complains(StateError, "the runs do not excite 27 of 31", named, "last m4.joint.viscous"):
         identify(MODEL, run, accelerations="recorded")
 
 
