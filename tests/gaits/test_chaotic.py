@@ -184,6 +184,12 @@ def test_a_periodic_map_gives_its_period_to_all():
     assert gait.spread(4000)[-1] < TOGETHER
 
 
+def test_a_map_at_its_fixed_point_stands_still():
+    gait = maps([], 1, r=4.0, start=[0.5], step=0.25)  # 3/4, without rounding
+    assert (gait.cycle, gait.period) == (1, 0.25)
+    assert not np.ptp(gait.samples(100))
+
+
 def test_the_rhythm_begins_one_sample_after_the_last_that_is_not_repeated():
     """The motion between two samples depends on the one before them."""
     gait = maps(chain(3), 3)
