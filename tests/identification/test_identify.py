@@ -336,6 +336,32 @@ def test_samples_are_the_states_of_all_runs_without_the_ends_of_estimates():
     assert len(samples_of(almost, short, "recorded").q) == 20
 
 
+def test_a_batch_of_runs_is_as_many_samples():
+    rng = np.random.default_rng(17)
+    pair = [run_of(ARM, MODEL, rng, states=60)[0] for _ in range(2)]
+    both = {name: np.stack([getattr(x, name) for x in pair], axis=1) for name in ("q", "v", "tau")}
+    batch = dataclasses.replace(pair[0], **both, _accelerations=None)
+    for kind, kept in (("recorded", slice(None)), ("estimated", slice(1, -1))):
+        samples = samples_of(MODEL, batch, kind)
+        for name in ("q", "tau"):
+            expected = both[name][kept].reshape(-1, 5)
+            np.testing.assert_array_equal(getattr(samples, name), expected)
+        alone = samples_of(MODEL, pair[1], "estimated")
+        if kind == "estimated":
+            np.testing.assert_allclose(samples.a[1::2], alone.a, atol=1e-9)
+            np.testing.assert_allclose(samples.v[1::2], alone.v, atol=1e-12)
+
+
+def test_the_noise_of_few_samples_is_that_of_the_sensors():
+    """Base parameters that were fitted are no samples of the noise."""
+    given, ratios = parameter_set(MODEL, ARM, shared=False), []
+    for seed in range(12):
+        run, _, sigma = run_of(ARM, MODEL, np.random.default_rng(seed), states=25)
+        found = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+        ratios.append(np.mean((found.noise / sigma) ** 2))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)  # three standard deviations
+
+
 def test_splines_of_degree_five_are_smoothed_into_themselves():
     t = np.linspace(0.0, 2.0, 60)
     v = np.stack([t**5 - 2 * t**3, 3 - t], axis=1)
