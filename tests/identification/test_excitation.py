@@ -62,6 +62,8 @@ def test_a_series_is_its_formula_scaled_to_a_swing_of_one():
     assert (np.abs(found).max(axis=0) > 0.99).all()
     np.testing.assert_allclose(found[-1], found[0], atol=1e-12)
     assert (series.period, series.duration) == (2.0, 2.5)
+    small = FourierSeries(("a", "b"), 1.0, coefficients=1e-3 * c, period=2.0)
+    np.testing.assert_allclose(small.swing(t).x, found, atol=1e-12)
     still = FourierSeries(("a", "b"), 1.0, coefficients=0 * c, period=2.0)
     assert not still.swing(t).x.any()
 
