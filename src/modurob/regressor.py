@@ -57,8 +57,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndar
     near, q = model._near_base(model.check_configuration(q))
     moves = near._moving_columns[near.body_link][:, None, :].astype(float)
     Z, B = pose_derivatives(near, near.forward_kinematics(q), moves, q, v, v, a)
-    Y = np.moveaxis(np.swapaxes(Z, -1, -2) @ B[..., None, :, :], -3, -4)
-    return (Y + np.swapaxes(Y, -1, -2)) / 2
+    return np.moveaxis(np.swapaxes(Z, -1, -2) @ B[..., None, :, :], -3, -4)
 
 
 def pose_derivatives(

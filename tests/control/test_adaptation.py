@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from modurob import StateError, examples
+from modurob import Organism, StateError, examples
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -55,6 +55,11 @@ def test_one_number_for_all_joints_stays_one_for_all():
     old, new = models()
     assert PolePlacement(old, poles=[-2, -3]).rebuilt(new).k0.tolist() == pytest.approx([6.0] * 5)
     assert PdGravity(old, kp=3.0, kd=0.4).rebuilt(new).kp.tolist() == [3.0] * 5
+    alone = Organism.start("backbone").model("physical")  # without joints, so far
+    grown = PolePlacement(alone, poles=[-2, -3]).rebuilt(new)
+    np.testing.assert_allclose([grown.k0, grown.k1], [[6] * 5, [5] * 5])
+    each = PolePlacement(old, poles=[[-1, -2], [-3, -4], [-2 + 1j, -2 - 1j]]).rebuilt(new)
+    np.testing.assert_allclose(each.k0, [2, 12, 5, 5, 5])
 
 
 def test_gains_of_torque_are_carried_per_inertia():
@@ -102,6 +107,16 @@ def test_bodies_grow_shrink_and_come_loose(law, base):
         q, v = model.neutral(), np.zeros(model.nv)
         one.reset(0.0, q, v)
         assert np.isfinite(one.command(0.0, q, v)).all()
+
+
+def test_a_designed_independent_pid_begins_with_the_load_and_a_given_one_with_nothing():
+    model, q = examples.snake(3).model("physical", gravity=(0, 9.81, 0)), np.array([0.2, -0.4])
+    load = model.gravity_torque(q)
+    assert np.abs(load).min() > 0.1
+    designed, given = IndependentPid(model), IndependentPid(model, 3.0, [5.0, 0.0], 1.0)
+    for law, expected in ((designed, load), (given, np.zeros(2))):
+        law.reset(0.0, q, np.zeros(2))
+        np.testing.assert_allclose(law.record()["integral"], expected, atol=1e-12)
 
 
 # -- no bump ---------------------------------------------------------------------------------------
@@ -186,6 +201,41 @@ def test_following_takes_its_reference_along():
         TrackingController(ComputedTorque(old), np.zeros(3))
 
 
+def test_new_joints_stay_where_the_run_with_the_new_body_begins():
+    old, new = models()
+    both = TrackingController(ComputedTorque(old), SetPoint([0.1, 0.2, 0.3])).rebuilt(new)
+    begin, later = np.array([0.1, 0.2, 0.3, 0.4, -0.5]), np.zeros(5)
+    both.reset(1.0, begin, np.zeros(5))
+    both.command(1.0, later, np.zeros(5))
+    np.testing.assert_array_equal(both.reference(1.0).q, begin)
+    other = np.array([0.3, 0.2, 0.1, 0.0, 0.1])
+    given = both.command(1.0, later, np.zeros(5), other)
+    np.testing.assert_array_equal(given, both.law.command(1.0, later, np.zeros(5), other))
+
+
+def test_output_feedback_without_a_reference_stays_at_its_first_estimate():
+    model = examples.snake(3).model("physical")
+    loop = OutputFeedback(PidLinearized(model, sample_time=DT), Ekf(model, DT, R=1e-4, P=3e-4))
+    for begin in (np.array([0.4, -0.2]), np.array([0.1, 0.3])):  # a second run begins anew
+        loop.reset(0.0, np.zeros(2), np.zeros(2))
+        for k in range(3):
+            loop.command(k * DT, begin, np.zeros(2))
+            if k == 0:
+                np.testing.assert_allclose(loop.estimator.q, 0.75 * begin, atol=1e-2)
+        np.testing.assert_allclose(loop.law._hold, 0.75 * begin, atol=1e-12)
+    found = loop.record()
+    assert found.keys() == {"estimate_q", "estimate_v", "sigma", "nis", "integral"}
+    assert found["sigma"].shape == (4,)
+    np.testing.assert_array_equal(found["integral"], loop.law.pid.integral)
+
+
+def test_output_feedback_begins_with_its_first_command_where_no_run_begins_it():
+    model, q = examples.snake(3).model("physical", gravity=(0, 9.81, 0)), np.array([0.3, -0.2])
+    loop = OutputFeedback(IndependentPid(model), Ekf(model, 1e-3, q=q))
+    loop.command(0.0, q, np.zeros(2))
+    np.testing.assert_allclose(loop.record()["integral"], model.gravity_torque(q), rtol=1e-9)
+
+
 def test_output_feedback_reaches_the_set_point_from_noisy_angles_alone():
     model = examples.crab().model()
     rng, goal = np.random.default_rng(5), np.array([0.4, -0.3, 0.2])
@@ -251,7 +301,17 @@ def test_a_transient_is_the_response_of_the_error_equation():
     assert report.settled == pytest.approx(times[outside], abs=0.02)
     assert report.bound >= report.peak.max()
     assert report.decay == pytest.approx(2.0)
-    assert "settled after" in str(report)
+    gain = max(np.linalg.norm(expm(A * t)[0]) for t in times[:2000:5])
+    assert report.bound == pytest.approx(gain * np.linalg.norm([q, v]), rel=1e-4)
+    fast = transient(ComputedTorque(new, k0=20.0, k1=4.0, sample_time=1e-4), q, v, np.zeros(5))
+    np.testing.assert_allclose(fast.peak, report.peak, rtol=1e-3)
+    assert fast.settled == pytest.approx(report.settled, abs=0.02)
+    assert str(report) == (
+        f"errors up to {report.peak.max():.3g} (bound {report.bound:.3g}) rad or m, torques "
+        f"{report.torque.max():.3g} N m or N beyond the reference's, settled after "
+        f"{report.settled:.3g} s, slowest rate 2 1/s"
+    )
+    np.testing.assert_array_equal([report.error, report.rate], [q, v])
 
 
 def test_small_errors_settle_as_late_as_large_ones_and_slow_laws_are_followed_to_the_end():
@@ -263,6 +323,7 @@ def test_small_errors_settle_as_late_as_large_ones_and_slow_laws_are_followed_to
     np.testing.assert_allclose(small.peak, 1e-3 * report.peak, rtol=1e-9)
     slow = transient(ComputedTorque(new, k0=0.2, k1=0.4), q, v, goal)  # the same, ten times slower
     assert slow.settled == pytest.approx(10 * report.settled, rel=0.02)
+    assert "slowest rate 0.2 1/s" in str(slow)
 
 
 @pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
@@ -289,7 +350,9 @@ def test_an_unstable_loop_has_no_bound():
     unstable = ComputedTorque(new, k0=1.0, k1=1.0)
     unstable.k0 = -np.eye(5)
     report = transient(unstable, np.ones(5), np.zeros(5), np.zeros(5))
-    assert report.bound == np.inf
+    assert report.bound == report.settled == np.inf
+    assert np.isinf([report.peak, report.torque]).all()
+    assert report.decay == pytest.approx((1 - np.sqrt(5)) / 2)  # s^2 + s - 1
     assert "not bounded" in str(report)
 
 

@@ -309,6 +309,28 @@ def test_a_coriolis_matrix_that_is_not_skew_is_seen(factor, monkeypatch):
     assert "not so" in energy.why
 
 
+def test_energy_and_skewness_are_checked_by_themselves(monkeypatch):
+    """A balance that is off by a millionth; and a C that does no work and is not skew."""
+    model = examples.double_pendulum().model("physical")
+    law, original = PdGravity(model), type(model).coriolis_matrix
+
+    def energy():
+        return next(f for f in law.certificate().findings if "Lyapunov" in f.assumption)
+
+    def bent(self, q, v):
+        across = np.array([-v[1], v[0]])
+        return original(self, q, v) + 1e-3 * np.outer(across, across)
+
+    lyapunov = law.lyapunov
+    with monkeypatch.context() as patch:
+        patch.setattr(law, "lyapunov", lambda *x: (1.0, (1 + 1e-6) * lyapunov(*x)[1]))
+        assert not energy().holds
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "coriolis_matrix", bent)
+        assert not energy().holds
+    assert energy().holds
+
+
 def test_a_guarantee_says_when_it_is_slow():
     """The time to 2 %, from the slowest pole, beside the settling time asked for."""
     smooth = examples.arm("ba").with_parameters(viscous=0.0, coulomb=0.0)

@@ -330,6 +330,7 @@ def test_energy_falls_along_the_motion_of_pd_with_gravity():
         (lambda m: ComputedTorque(m, 1, 1, settling_time=1), ["k0 and k1, or settling_time"]),
         (lambda m: ComputedTorque(m, [1, 2, 3], 1), ["k0", "2 joints", "(3,)"]),
         (lambda m: ComputedTorque(m, "much", 1), ["k0", "numbers"]),
+        (lambda m: ComputedTorque(m, 1, np.eye(3)), ["k1", "(2, 2) matrix", "shape (3, 3)"]),
         (lambda m: ComputedTorque(m, -1, 2), ["k0 must be positive, got -1"]),
         (lambda m: ComputedTorque(m, 1, 0), ["k1 must be positive, got 0"]),
         (lambda m: ComputedTorque(m, [1, 0], 1), ["k0 must be positive", "[1, 0]"]),

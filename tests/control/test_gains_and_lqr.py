@@ -48,6 +48,26 @@ def test_a_sampled_double_integrator_settles_in_time_without_overshoot(dt, late,
     assert (design.time == pytest.approx(1.0)) == (late * dt < 0.05)
 
 
+def test_a_double_integrator_with_fast_samples_gets_the_continuous_gains_of_any_damping():
+    for damping in (0.5, 0.7, 1.0, 1.5):
+        found = gains.for_samples(1.0, damping, 1e-4, 0).gains
+        assert found == pytest.approx(gains.from_settling_time(1.0, damping), rel=5e-3)
+
+
+@pytest.mark.parametrize(("dt", "late"), [(0.02, 2), (0.01, 12), (0.1, 5)])
+def test_poles_that_a_delay_adds_are_faster_than_those_asked_for(dt, late):
+    """Eigenvalues of e, e' and the inputs under way."""
+    design = gains.for_samples(1.0, 1.0, dt, late)
+    A = np.zeros((2 + late, 2 + late))
+    A[:2, :2], A[:2, 2] = [[1, dt], [0, 1]], [dt * dt / 2, dt]
+    A[2:-1, 3:] = np.eye(late - 1)
+    A[-1, :2] = -np.array(design.gains)
+    modulus = np.sort(np.abs(np.linalg.eigvals(A)))[::-1]
+    asked = np.exp(-gains.settling_factor(1.0) / (design.time - late * dt) * dt)
+    np.testing.assert_allclose(modulus[:2], asked, rtol=2e-3)
+    assert modulus[2] < 0.98 * asked
+
+
 @pytest.mark.parametrize("damping", [0.1, 0.5, 0.7, 0.9, 1.0, 1.5, 3.0])
 @pytest.mark.parametrize("time", [0.2, 1.0, 5.0])
 def test_errors_are_settled_after_the_settling_time_and_not_before(damping, time):
@@ -69,6 +89,14 @@ def test_poles_give_the_thesis_gains():
     k0, k1 = gains.from_poles([[-2, -3], [-5, -10]])
     np.testing.assert_allclose(k0, [6, 50])
     np.testing.assert_allclose(k1, [5, 15])
+
+
+def test_a_pair_of_poles_is_conjugate_up_to_rounding():
+    gains.from_poles([-1 + 1j, -1 - (1 + 1e-14) * 1j])
+    # in the last two only the sum, and only the product, is real
+    for wrong in ([-1 + 1j, -1 - 1.001j], [-1 + 1j, -2 - 1j], [-1 + 1j, -2 - 2j]):
+        with complains(StateError, "conjugate pairs"):
+            gains.from_poles(wrong)
 
 
 @pytest.mark.parametrize("poles", ["fast", [-1], -1, [[-1, -2, -3]], [-1, np.nan], [-1, "x"], None])
@@ -108,6 +136,25 @@ def test_friction_takes_over_damping_and_the_settling_time_stays(viscous):
     time = gains.settling_time(kp / inertia, (kd + viscous) / inertia)
     assert 0.6 * 0.7 < time <= 0.7 * (1 + 1e-6)
     assert kd + viscous >= 2 * np.sqrt(kp * inertia) * (1 - 1e-6)  # no overshoot
+    # beside friction, 0.6 % are left of an error: 2 % of a step of 30 % of the largest
+    rate = kp / (kd + viscous)
+    expected = -np.log(0.3 * 0.02) if viscous else gains.settling_factor(1.0) / 2
+    assert rate * 0.7 == pytest.approx(expected, rel=1e-4)
+    # a tenth of what would be wanted without friction is the motor's in any case
+    wanted = 4 * kp / (kd + viscous) * inertia
+    assert kd == pytest.approx(max(wanted - viscous, 0.1 * wanted), rel=1e-5)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 5])
+def test_the_fastest_sampled_damping_is_where_poles_meet(late):
+    """v+ = v - x v(late): z^(late + 1) - z^late + x has a double pole there."""
+    x = 0.02 * gains._fastest_sampled(0.02, late)
+    if not late:
+        assert x == 1.0  # deadbeat
+        return
+    z = late / (late + 1)
+    assert z ** (late + 1) - z**late + x == pytest.approx(0, abs=1e-15)
+    assert (late + 1) * z**late - late * z ** (late - 1) == pytest.approx(0, abs=1e-15)
 
 
 def test_a_long_sample_time_slows_torques_down_instead_of_making_them_unstable():
@@ -222,9 +269,16 @@ def test_lqr_balances_an_upright_pendulum_with_one_motor():
 def test_lqr_says_what_it_cannot_do():
     with complains(StateError, "m1.hinge", "no motor", "choose one at which it rests"):
         Lqr(examples.crane().model("physical"), [0.0, 0.5], passive=["m1.hinge"])
+    with complains(StateError, "m1.hinge", "no motor"):
+        Lqr(examples.crane().model("physical"), [0.0, 1e-5], passive=["m1.hinge"])
+    Lqr(examples.crane().model("physical"), [0.0, 1e-9], passive=["m1.hinge"])
+    with complains(StateError, "Q is a weight", "eigenvalue -0.05 is negative"):
+        crane(Q=[1, 1, 1, -0.05])
     weightless = examples.crane().model("physical", gravity=(0, 0, 0))
     with complains(StateError, "cannot stabilize"):
         Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4))
+    with complains(StateError, "cannot stabilize"):
+        Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4), sample_time=0.01)
     with complains(StateError, "Q is", "(3,)"):
         crane(Q=[1, 2, 3])
     with complains(StateError, "R is", "(2,)"):
@@ -239,6 +293,32 @@ def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():
     Lqr(examples.double_pendulum().model("physical"))
 
 
+def test_inertias_of_joints_on_a_free_base_are_those_of_a_base_that_gives_way():
+    model = examples.snake(4).model("physical", base="free")
+    poses = gains._poses(model)
+    expected = np.linalg.inv(np.linalg.inv(model.mass_matrix(poses))[:, 6:, 6:])
+    np.testing.assert_allclose(gains._pose_inertias(model, poses), expected, rtol=1e-9)
+    assert len(poses) == 32
+    pid = IndependentPid(model).pid
+    np.testing.assert_array_equal(pid.kp, 2 * pid.share)  # it falls: gravity is no stiffness
+    np.testing.assert_array_equal(poses[0], model.neutral())
+
+
+def test_a_pid_beside_gravity_has_the_slow_root_that_was_asked_for():
+    """s^2 + (2 c + x) s + c^2 = 0, x the part of gravity in the damping, 16 c times inertia."""
+    model = examples.snake(3).with_parameters(viscous=0.0).model("physical", gravity=(0, 9.81, 0))
+    pid = IndependentPid(model, settling_time=0.8, sample_time=1e-5).pid
+    c = pid.ki / pid.share
+    np.testing.assert_allclose(c, c[0])
+    D = pid.kd / (16 * c)
+    falling, rising = gains._gravity_stiffness(model, gains._poses(model), np.diag(D))
+    np.testing.assert_allclose(pid.kp, 2 * pid.share + falling * D)
+    assert min(falling, rising) > 1
+    x = (falling + rising) / (16 * c[0])
+    slow = -np.roots([1, 2 * c[0] + x, c[0] ** 2]).max()
+    assert slow == pytest.approx(-1.2 * np.log(0.02) / 0.8)
+
+
 def test_slow_joints_by_themselves_are_damped_by_sixteen_times_rate_and_inertia():
     body = examples.arm("b").with_parameters(viscous=0.0)
     model = body.model("physical", gravity=(0.0, 0.0, 0.0))
@@ -247,3 +327,9 @@ def test_slow_joints_by_themselves_are_damped_by_sixteen_times_rate_and_inertia(
     damping = 16 * rate * model.mass_matrix([0.0]).item()
     found = law.pid.kp.item(), law.pid.kd.item()
     assert found == pytest.approx((2 * rate * damping, damping))
+    shorter = IndependentPid(model, settling_time=5.0, sample_time=0.1).pid  # 70 % of deadbeat
+    assert shorter.kd.item() == pytest.approx(0.7 * model.mass_matrix([0.0]).item() / 0.1, rel=1e-5)
+    # long samples bound the damping, and the rate is a quarter of it over the inertia
+    held = IndependentPid(model, settling_time=0.1, sample_time=0.5).pid
+    assert held.kd.item() == pytest.approx(model.mass_matrix([0.0]).item() / 0.5, rel=1e-5)
+    assert held.kp.item() / (2 * held.kd.item()) == pytest.approx(1 / (4 * 0.5), rel=1e-5)

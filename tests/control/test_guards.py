@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from modurob import StateError, examples, simulate
 from modurob.control import (
+    Adaptive,
+    CartesianImpedance,
     ComputedTorque,
     IndependentPid,
+    JointImpedance,
     Lqr,
     PdGravity,
     PidLinearized,
+    PolePlacement,
+    Reference,
+    Robust,
     TrackingController,
     plot_closed_loop,
+    transient,
 )
+from modurob.control.certificate import is_decaying
+from modurob.control.closed_loop import delay_margin, linearized
 from modurob.control.delay import MOST, DelayLine, samples_late
+from modurob.control.gains import settling_factor
+from modurob.control.promise import _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
+from modurob.control.robustness import Robustness
+from modurob.equations.links import SLIP_SPEED
 from oracles.complaints import complains
+from oracles.differences import columns
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +86,7 @@ def test_delays_that_are_no_samples_are_named(delay, sample_time, pieces):
 
 def test_a_loop_with_too_many_late_torques_is_refused_at_once(pendulum):
     law = ComputedTorque(pendulum, sample_time=1e-3, delay=3.0)  # eigenvalues would take minutes
-    with complains(StateError, "3000 samples late", "6,004", "longer samples"):
+    with complains(StateError, "3000 samples late", "6,004", "2,000 are", "longer samples"):
         law.certificate()
 
 
@@ -115,6 +133,10 @@ def test_a_joint_is_passive_once(pendulum):
         ComputedTorque(pendulum, passive=[names[0], names[0]])
     assert ComputedTorque(pendulum, passive=names[1]).passive == (names[1],)
     assert ComputedTorque(pendulum, passive=names[::-1]).passive == names
+    soft = dataclasses.replace(
+        pendulum, stiffness=np.array([0.0, 0.5]), organism=None, options=None
+    )
+    assert ComputedTorque(soft).passive == (names[1],)
 
 
 def test_gains_come_in_pairs(pendulum):
@@ -164,12 +186,23 @@ def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_bot
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
     Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.array([[2.0, 0.5], [0.5, 8.0]])
     Q[0, 2] = Q[2, 0] = 0.1
+    Q[0, 3] = Q[3, 0] = 0.2
     twin = Lqr(old, Q=Q, R=R).rebuilt(new)
     here = np.array([new.joint_names.index(name) for name in old.joint_names])
     (added,) = set(range(3)) - set(here.tolist())
     np.testing.assert_array_equal(twin.R[np.ix_(here, here)], R)
     assert twin.R[added].tolist() == [0, 0, 5]  # the median, and no coupling
     assert twin.Q[here[0], 3 + here[0]] == 0.1
+    assert twin.Q[here[0], 3 + here[1]] == 0.2
+    np.testing.assert_array_equal(twin.Q, twin.Q.T)
+
+
+def test_weights_of_motors_on_a_free_base_are_those_of_its_joints():
+    old, new = (examples.snake(n).model("physical", "free") for n in (3, 4))
+    twin = Lqr(old, R=[2.0, 8.0]).rebuilt(new)
+    here = np.array([new.joint_names.index(name) for name in old.joint_names])
+    np.testing.assert_array_equal(np.diag(twin.R)[here], [2, 8])
+    assert np.diag(twin.R).tolist().count(5.0) == 1
 
 
 def test_a_tracking_law_is_brought_to_a_new_body_by_its_first_command():
@@ -190,7 +223,284 @@ def test_a_start_from_which_the_motion_diverges_is_named(pendulum):
     law = ComputedTorque(pendulum, 4e4, 400.0, sample_time=4e-3, delay=0.04, torque_limit=1e9)
     found = law.certificate([0.1, 0.1], (np.zeros(2), np.zeros(2)))
     assert not found.guaranteed
-    assert any("diverges" in finding.why for finding in found.findings)
+    assert any("diverges" in finding.why for finding in found.failures)
+
+
+def test_a_late_torque_is_made_for_the_middle_of_the_sample_in_which_it_acts(pendulum):
+    dt, q, v = 0.01, np.array([0.3, -0.4]), np.array([1.0, 2.0])
+    prompt, late = (ComputedTorque(pendulum, 9.0, 6.0, sample_time=dt, delay=d) for d in (0, 0.02))
+    a = 9.0 * (np.array([0.1, 0.2]) - q) - 6.0 * v
+    for law, ahead in ((prompt, 0.5), (late, 2.5)):
+        for _ in range(law._late.count + 1):
+            tau = law.command(0.0, q, v, [0.1, 0.2])
+        expected = pendulum.inverse_dynamics(q + ahead * dt * v, v, a)
+        np.testing.assert_allclose(tau, expected, rtol=1e-12)
+
+
+def test_a_pickled_law_stays_where_it_is_put(pendulum):
+    law = pickle.loads(pickle.dumps(ComputedTorque(pendulum)))
+    place, off, rest = np.array([0.3, 0.2]), np.array([0.31, 0.18]), np.zeros(2)
+    law.reset(0.0, place, rest)
+    held = law.command(0.0, off, rest)
+    np.testing.assert_array_equal(held, ComputedTorque(pendulum).command(0.0, off, rest, place))
+
+
+def test_a_new_run_begins_without_the_torques_of_the_last(pendulum):
+    law, rest = PdGravity(pendulum, sample_time=0.01, delay=0.02), np.zeros(2)
+    for _ in range(3):
+        law.command(0.0, np.ones(2), rest, np.zeros(2))
+    place = np.array([0.3, -0.2])
+    law.reset(0.0, place, rest)
+    first = law.command(0.0, place, rest, np.zeros(2))
+    np.testing.assert_allclose(first, pendulum.gravity_torque(place), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [ComputedTorque, PidLinearized])
+def test_slopes_of_sampled_laws_hold_where_friction_is_looked_ahead(kind):
+    """Velocities are those at which dry friction is rounded off."""
+    rough = examples.arm("ba").with_parameters(viscous=0.5, coulomb=0.3).model("physical")
+    law = kind(rough, sample_time=0.01)
+    q, v = np.array([0.3, 0.4]), np.array([4e-4, -7e-4])
+    aim = Reference(q + 1e-5, np.zeros(2), np.zeros(2))
+    law.command(0.0, q, v, aim)
+    found = law.slopes(q, v, aim)
+    expected = columns(lambda x: law.command(0.0, q + x[:2], v + x[2:], aim), 4, 1e-5)
+    np.testing.assert_allclose(
+        np.hstack([found.dq, found.dv]), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("coulomb", [0.0, 0.3])
+def test_pd_with_gravity_is_its_formula(coulomb):
+    """Friction as it will be: viscous at the velocity of the reference, dry on the way there."""
+    model = examples.arm("ba").with_parameters(viscous=0.5, coulomb=coulomb).model("physical")
+    kp, kd = np.array([30.0, 20.0]), np.array([4.0, 5.0])
+    law, rng = PdGravity(model, kp, kd), np.random.default_rng(0)
+    for size in (1.0, 1e-4):  # dry friction is rounded off below 1 mm/s
+        q, v, goal, speed = rng.standard_normal((4, 2)) * [[1], [size], [1], [size]]
+        goal = goal if size == 1 else q + 1e-4 * rng.standard_normal(2)
+        aim = Reference(goal, speed, rng.standard_normal(2))
+        soon = speed + kp / (kd + 0.5) * (goal - q)
+        dry = coulomb * soon / np.hypot(soon, SLIP_SPEED)
+        expected = kp * (goal - q) + kd * (speed - v) + model.gravity_torque(q) + 0.5 * speed + dry
+        np.testing.assert_allclose(law.command(0.0, q, v, aim), expected, rtol=1e-12)
+    found = law.slopes(q, v, aim)
+    slopes = columns(lambda x: law.command(0.0, q + x[:2], v + x[2:], aim), 4, 1e-6)
+    np.testing.assert_allclose(
+        np.hstack([found.dq, found.dv]), slopes, rtol=0, atol=1e-6 * np.abs(slopes).max()
+    )
+
+
+def test_steps_of_a_promise_are_thirty_to_a_hundred_percent_and_within_limits():
+    model = examples.arm("bac").with_parameters("m1", limits=(-0.2, 0.1)).model("physical")
+    goals, begin = _steps(ComputedTorque(model))
+    assert goals.shape == begin.shape == (4, 3)
+    assert not goals[0].any()
+    for places in (goals, begin):
+        assert ((places >= model.lower) & (places <= model.upper)).all()
+    size = np.abs(begin - goals)[:, [0, 2]] / [0.35, 0.1]
+    assert 0.3 <= size.min() < 0.6
+    assert 0.7 < size.max() <= 1.0
+
+
+def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):
+    for damping, expected in ((1.0, 0.0), (2.0, 0.0), (0.5, np.exp(-np.pi / np.sqrt(3)))):
+        law = ComputedTorque(pendulum, damping=damping, sample_time=0.01)
+        trial = _Trial(law, 1.0, 1.0, np.zeros((1, 2)), np.zeros((1, 2)))
+        assert trial._overshoot() == pytest.approx(expected)
+
+
+def test_the_filter_of_a_pid_begins_with_the_first_rate(pendulum):
+    law = PidLinearized(pendulum, 9.0, 0.0, 6.0, filter_time=0.5)
+    plain = PidLinearized(pendulum, 9.0, 0.0, 6.0)
+    q, v = np.array([0.1, 0.2]), np.array([1.0, -2.0])
+    first, expected = (x.command(0.0, q, v, np.zeros(2)) for x in (law, plain))
+    np.testing.assert_array_equal(first, expected)
+
+
+def test_a_reference_with_positions_only_is_no_set_point(pendulum):
+    for wrong in (SimpleNamespace(q=np.zeros(2)), SetPoint([0.1, 0.2])):
+        with complains(StateError, "a reference has q, v and a", "call a function of time first"):
+            ComputedTorque(pendulum).command(0.0, np.zeros(2), np.zeros(2), wrong)
+
+
+def test_certificates_and_promises_are_those_of_one_state(pendulum):
+    many = ComputedTorque(pendulum, sample_time=0.01).batched(2)
+    for ask in (many.promise, many.certificate):
+        with complains(StateError, "not of a batch"):
+            ask()
+
+
+def test_gains_are_judged_without_the_gravity_that_a_law_does_not_know():
+    """Upright, a weak PID falls; that is for the certificate to say."""
+    upright = examples.double_pendulum().model("physical", gravity=(0, 0, 9.81))
+    weak = IndependentPid(upright, 1.0, 0.0, 1.0)
+    assert not weak.certificate().guaranteed
+    assert not IndependentPid.cancels_gravity
+    with complains(StateError, "unstable: pole"):
+        IndependentPid(upright, 1.0, 50.0, 1.0)
+
+
+def test_results_of_laws_are_values(pendulum):
+    """They hold arrays, so they are compared by identity."""
+    law = ComputedTorque(pendulum, sample_time=0.01)
+    for found, name in (
+        (law.certificate(), "claim"),
+        (transient(law, np.full(2, 0.1), np.zeros(2), np.zeros(2)), "bound"),
+        (_Trial(law, 1.0, 1.0, np.zeros((1, 2)), np.zeros((1, 2))), "asked"),
+    ):
+        assert {found} == {found}
+        assert found != dataclasses.replace(found)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(found, name, None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Robustness("law", 1.0, 0.02, ()).band = 0.05
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: ComputedTorque(m, 1e6, 2e3, sample_time=0.01),
+        lambda m: PolePlacement(m, [-900, -1e3], sample_time=0.01),
+        lambda m: PdGravity(m, 1e6, 1e4, sample_time=0.01),
+        lambda m: IndependentPid(m, 1e6, 1.0, 1e4, sample_time=0.01),
+        lambda m: PidLinearized(m, 1e6, 1.0, 2e3, sample_time=0.01),
+        lambda m: JointImpedance(m, 1e6, 1e4, sample_time=0.01),
+        lambda m: CartesianImpedance(m, None, 1e6, 1e4, sample_time=0.01),
+        lambda m: Robust(m, 1e3, sample_time=0.01),
+        lambda m: Adaptive(m, 1e3, sample_time=0.01),
+    ],
+)
+def test_every_law_refuses_gains_that_are_too_fast_for_its_samples(make, pendulum):
+    with complains(StateError, "sample_time of 0.01 s is too long for these gains", "or less"):
+        make(pendulum)
+
+
+def test_slow_growth_is_refused_beside_fast_decay(pendulum):
+    with complains(StateError, "unstable: pole 0.00999 1/s"):
+        ComputedTorque(pendulum, -0.1 * np.eye(2), 10.0)
+
+
+def test_given_gains_of_a_pid_are_those_of_a_plain_one(pendulum):
+    assert not IndependentPid(pendulum, 9.0, 1.0, 6.0).pid.share.any()
+    assert IndependentPid(pendulum).pid.share.all()
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "rate", "words"),
+    [(None, 19.9, ""), (None, 20.1, ", slowly: 2% of an error is left after 20.1 s"),
+     (10.0, 19.9, ""),
+     (9.0, 18.1, ", slowly: 2% of an error is left after 18.1 s, 9 s asked for")],
+)  # fmt: skip
+def test_errors_are_slow_after_twice_the_time_asked_for_or_twenty_seconds(
+    pendulum, asked, rate, words
+):
+    """The time to 2 % of the slow pole alone."""
+    law = PolePlacement(pendulum, [-np.log(50) / rate, -10.0])
+    law.settling_time = asked
+    claim = law.certificate().claim
+    assert claim == f"from any state, {law.claim}{words}"
+
+
+def notes(law):
+    return law.certificate().notes
+
+
+def test_a_certificate_notes_what_it_takes_for_granted(pendulum):
+    known = ("the model is taken to be exact", "locked joints stay as they are: m2.hinge")
+    assert notes(ComputedTorque(pendulum)) == known
+    assert ComputedTorque(pendulum).mass_range == (1.0, 1.0)
+    held = "torque is held for 0.01 s"
+    clock = ": the eigenvalues include that, with the inertia at the set point"
+    assert notes(ComputedTorque(pendulum, sample_time=0.01)) == (*known, held + clock)
+    late = ComputedTorque(pendulum, sample_time=0.01, delay=0.02)
+    assert notes(late) == (*known, f"{held} and comes 0.02 s late{clock}")
+    motions = "for set points; motions are followed with an error that stays"
+    assert notes(PdGravity(pendulum)) == (*known, motions)
+    floating = notes(ComputedTorque(examples.snake(3).model("physical", "free")))
+    assert [note.split(":")[0] for note in floating[:2]] == [known[0], "the base is taken to float"]
+    assert (
+        "inertias of links are taken to be 0.7 to 1.3 times" in notes(Robust(pendulum, 2, 0.3))[0]
+    )
+
+
+def test_a_certificate_names_the_friction_that_it_met():
+    for values, law, words in (
+        ({}, ComputedTorque, "none in the datasheets"),
+        ({"viscous": 0.1}, ComputedTorque, "viscous friction only"),
+        ({"coulomb": 0.1}, ComputedTorque, "is canceled by its datasheet"),
+        ({"coulomb": 0.1}, PdGravity, "may hold it away from the set point"),
+    ):
+        model = examples.double_pendulum().with_parameters(**values).model("physical")
+        (found,) = [x for x in law(model).certificate().findings if "friction" in x.assumption]
+        assert words in found.why
+        assert found.holds == ("coulomb" not in values)
+
+
+def test_errors_that_take_longer_than_weeks_do_not_decay():
+    assert is_decaying(2e-6)
+    assert not is_decaying(0.5e-6)
+
+
+def test_a_joint_without_a_motor_rests_where_nothing_pulls():
+    crane = examples.crane().with_parameters(viscous=5.0).model("physical")
+    law = ComputedTorque(crane, passive=["m1.hinge"])
+    assert law.certificate([0.0, 1e-9]).guaranteed
+    (found,) = law.certificate([0.0, 1e-5]).failures
+    assert "no motor at m1.hinge, which cannot rest there" in found.why
+    energy = PdGravity(crane, 3.0, 2.0, passive=["m1.hinge"]).certificate().failures
+    assert "the argument needs a motor at every joint" in [x.why for x in energy]
+
+
+def test_set_points_may_be_at_joint_limits_and_not_beyond(crab):
+    law = ComputedTorque(crab)
+    edge = np.where(np.arange(6) % 2, crab.lower, crab.upper)
+    assert law.certificate(edge).guaranteed
+    for k in (0, 1):
+        far = edge * (1 + 1e-9 * (np.arange(6) == k))
+        (found,) = law.certificate(far).failures
+        assert found.assumption == "the set point is within the joint limits"
+        assert found.why == f"not so: {crab.joint_names[k]}"
+
+
+def test_a_motor_has_the_reserve_that_gravity_leaves(pendulum):
+    load = np.abs(pendulum.gravity_torque([0.3, 0.2]))
+    law = ComputedTorque(pendulum, torque_limit=load + np.array([0.5, 0.25]))
+    held = [x for x in law.certificate([0.3, 0.2]).findings if x.assumption.startswith("motors")]
+    assert [(x.holds, x.why) for x in held] == [(True, "least reserve 0.25 N m")]
+
+
+def test_torques_that_a_bus_delays_come_later_than_those_of_the_law(pendulum):
+    law, later = (PdGravity(pendulum, 9.0, 6.0, sample_time=1e-3, delay=d) for d in (1e-3, 3e-3))
+    at = np.array([0.2, 0.3])
+    np.testing.assert_allclose(
+        linearized(law, at, late=2).A, linearized(later, at).A, rtol=0, atol=1e-9
+    )
+
+
+def test_a_promise_of_given_gains_is_judged_over_the_time_that_they_take(pendulum):
+    """Two poles at -6 settle after 5.83 / 6 of a second."""
+    found = ComputedTorque(pendulum, 36.0, 12.0, sample_time=1e-3).promise([0.2, -0.1])
+    assert found.kept
+    assert found.asked is None
+    assert found.settling == pytest.approx(settling_factor(1.0) / 6, rel=0.01)
+    assert str(found).startswith("computed torque: settles in 0.97")
+
+
+def test_a_slow_loop_has_a_delay_margin_too(pendulum):
+    law = ComputedTorque(pendulum, 0.04, 0.4, sample_time=0.1)  # e'' + 0.4 e' + 0.04 e = 0
+    assert delay_margin(law, np.zeros(2)) > 0.1
+
+
+def test_a_loop_that_is_stable_by_itself_stands_every_delay():
+    """A hanging pendulum with friction, and gains too small to move it anywhere."""
+    hanging = examples.double_pendulum().with_parameters(viscous=5.0)
+    model = hanging.model("physical", gravity=(0, 0, -9.81))
+    law = Lqr(model, Q=1e-3 * np.ones(4), R=1e3, sample_time=0.02)
+    assert delay_margin(law, np.zeros(2)) == np.inf
 
 
 # -- references ------------------------------------------------------------------------------------

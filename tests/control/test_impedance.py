@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import root
 
 from modurob import StateError, UnknownNameError, examples
-from modurob.control import CartesianImpedance, JointImpedance, Reference
+from modurob.control import CartesianImpedance, JointImpedance, Reference, gains
 from modurob.spatial import so3
 from oracles import complains
 
@@ -89,6 +89,46 @@ def test_the_body_answers_a_measured_wrench_with_the_inertia_asked_for(arm):
     )
 
 
+@pytest.mark.parametrize(("rate", "acceleration"), [(0.3, 0.0), (0.0, 0.5), (0.3, 0.5)])
+def test_the_body_follows_a_moving_reference_with_the_inertia_asked_for(arm, rate, acceleration):
+    """M_d (x'' - x_d'') = K e + D e', x_d the pose of the body at the reference."""
+    M_d = np.diag([2.0, 3.0, 4.0, 0.05, 0.06, 0.07])
+    law = CartesianImpedance(arm, stiffness=K, damping=D, inertia=M_d)
+    rng, body = np.random.default_rng(1), arm.nbodies - 1
+    q, v = POSE + 0.1 * rng.standard_normal(7), 0.3 * rng.standard_normal(7)
+    v_d, a_d = rate * rng.standard_normal(7), acceleration * rng.standard_normal(7)
+    a = arm.forward_dynamics(q, v, law.command(0.0, q, v, Reference(POSE, v_d, a_d)))
+
+    def twist(at, speed):
+        return arm.jacobian(at, body, "aligned") @ speed
+
+    def change(at, speed, faster):
+        return twist(at, faster) + arm.jacobian_rate(at, speed, body, "aligned") @ speed
+
+    e, e_rate = -deflection(arm, POSE, q), twist(POSE, v_d) - twist(q, v)
+    expected = M_d @ change(POSE, v_d, a_d) + K @ e + D @ e_rate
+    np.testing.assert_allclose(
+        M_d @ change(q, v, a), expected, rtol=0, atol=DEFLECTION * np.abs(expected).max()
+    )
+
+
+def test_motions_that_the_body_does_not_feel_decay_with_the_settling_time(arm):
+    law = CartesianImpedance(arm, stiffness=K, damping=D, settling_time=0.5)
+    k0, k1 = gains.from_settling_time(0.5)
+    J = arm.jacobian(POSE, arm.nbodies - 1, "aligned")
+    free, small, rest = np.linalg.svd(J)[2][-1], 1e-4, np.zeros(7)
+    for q, v, expected in ((POSE + small * free, rest, -k0), (POSE, small * free, -k1)):
+        a = arm.forward_dynamics(q, v, law.command(0.0, q, v, POSE))
+        assert a @ free == pytest.approx(expected * small, rel=0.01)
+
+
+def test_stiffness_and_damping_follow_from_an_inertia_and_a_settling_time(arm):
+    law = JointImpedance(arm, inertia=0.2, settling_time=0.5)
+    k0, k1 = gains.from_settling_time(0.5)
+    np.testing.assert_allclose(law.stiffness, 0.2 * k0 * np.eye(7))
+    np.testing.assert_allclose(law.damping, 0.2 * k1 * np.eye(7))
+
+
 def test_joints_answer_a_measured_wrench_with_the_inertia_asked_for(arm):
     law = JointImpedance(arm, stiffness=30.0, damping=4.0, inertia=0.2)
     rng = np.random.default_rng(0)
@@ -99,6 +139,19 @@ def test_joints_answer_a_measured_wrench_with_the_inertia_asked_for(arm):
     f = arm.jacobian(q, arm.nbodies - 1).T @ next(iter(push.values()))
     expected = 0.2 * aim.a + 30 * (aim.q - q) + 4 * (aim.v - v) + f
     np.testing.assert_allclose(0.2 * a, expected, rtol=0, atol=SAME * np.abs(expected).max())
+
+
+def test_a_driven_joint_answers_as_asked_while_one_without_a_motor_swings():
+    model = examples.crane().with_parameters(viscous=0.5).model("physical")
+    law = JointImpedance(model, 30.0, 4.0, 0.2, passive=["m1.hinge"])
+    for seed in range(3):
+        q, v, *goal = 0.4 * np.random.default_rng(seed).standard_normal((5, 2))
+        aim = Reference(*goal)
+        tau = law.command(0.0, q, v, aim)
+        a = model.forward_dynamics(q, v, tau)
+        e, rate = aim.q - q, aim.v - v
+        assert a[0] == pytest.approx(aim.a[0] + (30 * e[0] + 4 * rate[0]) / 0.2)
+        assert tau[1] == 0
 
 
 def test_without_an_inertia_energy_falls_by_what_the_damper_takes(arm):
@@ -169,6 +222,8 @@ def test_wrong_impedances_are_named(arm):
             law(arm, stiffness=3.0)
         with complains(StateError, f"({size}, {size}) matrix", "shape (3,)"):
             law(arm, stiffness=[1.0, 2.0, 3.0], damping=1.0)
+        with complains(StateError, "stiffness must be symmetric and positive definite", "0"):
+            law(arm, stiffness=0.0, damping=1.0)
         with complains(StateError, "inertia must be symmetric and positive definite", "-1"):
             law(arm, inertia=-1.0)
         with complains(StateError, "damping must be symmetric and positive definite"):

@@ -106,6 +106,7 @@ def test_where_inertias_do_not_couple_there_is_no_relative_degree():
     lost = np.array([0.1, 2 * np.pi / 3])
     assert law.relative_degree(lost) is None
     assert law.relative_degree(np.zeros(2)) == (2,)
+    assert law.relative_degree(lost + np.array([0.0, 0.03])) == (2,)
     with complains(StateError, "no relative degree in this pose", "m0.hinge"):
         law.zero_dynamics(lost)
     with complains(StateError, "no relative degree in this pose"):

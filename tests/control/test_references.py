@@ -20,6 +20,7 @@ from modurob.control.references import (
     minimum_jerk,
     slowed,
 )
+from modurob.reference import no_reference
 from oracles import complains
 from oracles.differences import slope
 
@@ -89,6 +90,11 @@ def test_minimum_jerk_is_as_fast_as_limits_allow(limits, crab):
 def test_minimum_jerk_keeps_joint_limits(crab):
     with complains(StateError, "q1 is beyond the joint limits of m3.hinge"):
         minimum_jerk(A, [0.1, 1.6, 0.1], 1.0, model=crab)
+    ends = [crab.lower[0], crab.upper[1], 0.0], [crab.upper[0], crab.lower[1], 0.1]
+    np.testing.assert_allclose(minimum_jerk(*ends, 1.0, model=crab)(1.0).q, ends[1])
+    assert minimum_jerk(A, B, 0.05).duration == 0.05
+    still = minimum_jerk(A, A, rate=1.0)
+    assert still.duration == 1.0
     with complains(StateError, "give a duration"):
         minimum_jerk(A, B)
 
@@ -135,6 +141,10 @@ def test_a_slowed_gait_keeps_its_path_and_the_limits(crab):
     assert not excesses(slow, crab, 3.0, rate=1.0, acceleration=1.0)
     np.testing.assert_allclose(slow(slow.factor * 0.4).q, wave(0.4).q, rtol=0, atol=ROUNDING)
     assert slowed(wave, crab, 3.0, rate=9.0).factor == 1.0
+    tight = slowed(wave, crab, 3.0, rate=0.05, acceleration=0.05)
+    assert tight.factor == pytest.approx(1.5 / 0.05)
+    assert slowed(wave, crab, 3.0, acceleration=0.01).factor == pytest.approx(np.sqrt(450), 1e-3)
+    assert {x.limit for x in excesses(wave, crab, 3.0, rate=0.05)} == {0.05}
 
 
 def test_excesses_name_joint_value_limit_and_time(crab):
@@ -193,6 +203,8 @@ def test_a_carried_reference_goes_on_for_the_joints_that_survive():
         (lambda: Recorded([0, 5e-324], [[0], [1]]), ["no smooth curve"]),
         (lambda: Quintic([0], [1], 5e-324), ["no smooth curve"]),
         (lambda: Steps([0, 1], [1, 2]), ["(k, n)"]),
+        (lambda: Steps([[0], [1]], [[1], [2]]), ["(k, n)", "(2, 1) and (2, 1)"]),
+        (lambda: Steps([0, 1, 2], [[1], [2]]), ["(k, n)", "(3,) and (2, 1)"]),
         (lambda: minimum_jerk([0], [1], rate=0), ["rate must be positive"]),
     ],
 )  # fmt: skip
@@ -207,5 +219,9 @@ def test_a_jump_is_what_velocity_and_acceleration_do_not_explain():
             np.array([t**4 - t + offset]), np.array([4 * t**3 - 1]), np.array([12 * t**2])
         )
 
+    before, many = no_reference((2, 1)), at(0.7).spread((2, 1))
+    assert [x.shape for x in (*before, *many)] == [(2, 1)] * 6
+    assert np.isnan(many.jump(before, 0.3)).all()
+    np.testing.assert_array_equal(many.a, [at(0.7).a] * 2)
     assert at(0.7).jump(at(0.4), 0.3) == pytest.approx([0.0], abs=1e-15)
     assert at(0.7, offset=0.2).jump(at(0.4), 0.3) == pytest.approx([0.2], rel=1e-12)

@@ -8,7 +8,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.control import ComputedTorque, closed_loop, robustness
-from modurob.control.robustness import _Study
+from modurob.control.robustness import _Block, _Study
 from modurob.stepping import FixedStep
 from modurob.stepping.motion import Stopped
 from oracles import complains
@@ -126,6 +126,16 @@ def test_fifty_bodies_share_the_runs_when_masses_are_wrong(crab):
     assert wide.max() > 1.48
 
 
+def test_lighter_bodies_need_more_parts_of_a_sample():
+    model = examples.arm("b").with_parameters(viscous=1.0).model("physical")
+    found = study(model, 2, duration=0.1, settling_time=1.0)
+    samples = model.friction_rate.rate * 0.01 / closed_loop.MOST_RATE_STEP
+    for least, parts in ((1.0, np.ceil(samples)), (0.25, np.ceil(4 * samples))):
+        factors = np.array([[1.0, least]])
+        block = _Block(found.law, factors, 0.0, found.goals, (0, 0), found.start, 2, 0.02)
+        assert block.substeps() == parts
+
+
 def test_runs_are_computed_in_an_eighth_of_the_memory(crab, monkeypatch):
     found = study(crab, 40, duration=0.1)
     each = 8 * 8 * 11 * 6  # bytes: eight paths of eleven states of six joints
@@ -146,6 +156,14 @@ def test_the_default_limit_is_seventy_percent_of_what_the_design_needs(crab):
     assert 0 < limited.saturated < 1
 
 
+def test_the_default_limit_does_not_depend_on_the_other_conditions(crab):
+    law = ComputedTorque(crab, sample_time=0.01, settling_time=0.3)
+    options = {"delay": 0, "noise": 0, "runs": 4, "duration": 0.3}
+    plain, wrong = (robustness(law, masses=m, **options).cases for m in (0, 0.5))
+    assert plain[-1].name == wrong[2].name == "torque limits"
+    assert plain[-1] == wrong[2]
+
+
 @pytest.mark.parametrize(("delay", "name"), [(0.004, 10), (0.016, 20), (0.024, 20), (0.026, 30)])
 def test_a_delay_is_rounded_to_whole_samples_and_never_to_none(crab, delay, name):
     law = ComputedTorque(crab, sample_time=0.01)
@@ -159,13 +177,18 @@ def test_masses_are_an_error_below_one(crab):
     law = ComputedTorque(crab, sample_time=0.01)
     with complains(StateError, "masses is an error below 1"):
         robustness(law, masses=1.0, runs=1)
-    robustness(law, masses=0.99, delay=0, noise=0, runs=1, duration=0.02)
+    limit = [np.inf, 1.0, 1.0, 1.0, 1.0, 1.0]
+    robustness(law, masses=0.99, delay=0, noise=0, runs=1, duration=0.02, torque_limit=limit)
 
 
 def test_a_study_that_cannot_go_on_says_when_and_why(crab, monkeypatch):
+    sample = FixedStep.sample
+
     def ended(self, t, q, v):
-        raise Stopped(t, "the ground gave way")
+        if t > 0.015:
+            raise Stopped(t, "the ground gave way")
+        return sample(self, t, q, v)
 
     monkeypatch.setattr(FixedStep, "sample", ended)
-    with complains(StateError, "robustness stopped at t = 0 s: the ground gave way"):
+    with complains(StateError, "robustness stopped at t = 0.02 s: the ground gave way"):
         robustness(ComputedTorque(crab, sample_time=0.01), runs=1)

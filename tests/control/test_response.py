@@ -81,6 +81,8 @@ def test_a_joint_without_a_step_is_judged_by_the_step_of_the_others():
     assert found.overshoot[1] == pytest.approx(np.abs(bump).max() / 2)
     last = np.flatnonzero(np.abs(bump) > 0.04)[-1]
     assert found.settling[1] == pytest.approx(TIMES[last], abs=2e-3)
+    still = step_response(TIMES, np.stack([2 * y, 0 * bump], axis=1), [2.0, 0.0])
+    assert (still.settling[1], still.overshoot[1], still.ripple[1]) == (0, 0, 0)
 
 
 def test_what_never_arrives_is_said_so():
@@ -96,11 +98,19 @@ def test_what_never_arrives_is_said_so():
     assert step_response(t, resting[:, None] - 0.001, [1.0], band=0.06).settling[0] <= 0.5
 
 
+def test_the_steady_error_is_that_of_the_last_tenth_of_the_time():
+    t = np.linspace(3.0, 5.0, 20001)
+    found = step_response(t, np.stack([t, 10 - t], axis=1), [7.0, 1.0])
+    np.testing.assert_allclose(found.steady_error, [4.9 - 7, 10 - 4.9 - 1], atol=1e-3)
+    np.testing.assert_allclose(found.ripple, 0.2 / np.sqrt(12), rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "pieces"),
     [
         (([0], [[1]], [1]), ["two or more", "(1,)"]),
         (([0, 0], [[0], [1]], [1]), ["rising times"]),
+        (([[0], [1]], [[0], [1]], [1]), ["rising times", "(2, 1)"]),
         (([0, 1], [0, 1], [1]), ["column for each joint", "(2,)"]),
         (([0, 1, 2], [[0], [1]], [1]), ["3 times", "(2, 1)"]),
         (([0, 1], [[0], [1]], [1, 2]), ["target has shape (2,)", "(1,)"]),

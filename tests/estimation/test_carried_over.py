@@ -6,6 +6,7 @@ import pytest
 from modurob import Organism, StateError, UnknownNameError, examples
 from modurob.estimation import Ekf
 from oracles import complains
+from oracles.differences import columns
 
 ROUNDING = 1e-12
 UNIFORM = np.pi**2 / 12  # variance between -90 and 90 degrees
@@ -104,13 +105,13 @@ def test_the_part_that_comes_loose_starts_where_it_was():
     twists = [m.jacobian(x.q, body) @ x.v for m, x in ((old, ekf), (new, loose))]
     np.testing.assert_allclose(twists[1], twists[0], rtol=0, atol=1e-10)
     assert np.linalg.eigvalsh(loose.P).min() > -ROUNDING
-    # at rest its pose and twist are as uncertain as the Jacobian says, and correlated as it says
-    ekf.v[:] = 0.0
-    loose = ekf.rebuilt(new)
+    # its pose and twist are as uncertain as the Jacobian says, and correlated as it says
     J, n = old.jacobian(ekf.q, body), old.nv
     assert np.allclose(new.body_placement[new.body_index(body)], np.eye(4))
     both = np.zeros((12, 2 * n))
     both[:6, :n], both[6:, n:] = J, J
+    both[6:, :n] = columns(lambda dq: old.jacobian(old.integrate(ekf.q, dq), body) @ ekf.v, n)
+    assert np.abs(both[6:, :n]).max() > 0.01
     rows = np.r_[0:6, new.nv : new.nv + 6]
     scale = np.abs(loose.P).max()
     np.testing.assert_allclose(
@@ -126,6 +127,41 @@ def test_a_new_base_of_which_nothing_is_known_is_uncertain():
     ekf = Ekf(old, 0.01).rebuilt(strange.model("physical", base="free"))
     assert np.all(np.diagonal(ekf.P)[:6] == 0.09)
     assert ekf.integrator == "step"
+
+
+@pytest.mark.parametrize(
+    ("limits", "mean", "width"),
+    [((0.3, 1.0), 0.3, 0.7), ((-1.2, -0.2), -0.2, 1.0), ((-0.5, 1.0), 0.0, 1.5),
+     ((0.4, None), 0.4, 2 * np.pi)],
+)  # fmt: skip
+def test_a_new_joint_starts_as_close_to_zero_as_its_limits_allow(limits, mean, width):
+    old, new = (examples.snake(n).with_parameters(limits=limits).model("physical") for n in (3, 4))
+    grown = Ekf(old, 0.01, q=[mean, mean]).rebuilt(new)
+    assert grown.q[2] == mean
+    assert grown.P[2, 2] == pytest.approx(width**2 / 12)
+
+
+def test_a_free_base_keeps_its_noise_and_new_joints_get_that_of_joints():
+    old, new = (examples.snake(n).model("physical", base="free") for n in (4, 5))
+    angles, rates = [1.0, 2.0, 4.0], [10.0, 20.0, 70.0]
+    Q = np.diag([*range(100, 106), *angles, *range(200, 206), *rates])
+    Q[0, 13] = Q[13, 0] = 0.5
+    grown = Ekf(old, 0.01, Q, density=True).rebuilt(new)
+    expected = [*range(100, 106), *angles, 2, *range(200, 206), *rates, 20]
+    np.testing.assert_array_equal(np.diagonal(grown.process), expected)
+    assert grown.process[0, 14] == 0.5
+    assert grown.density
+    fixed = Ekf(old, 0.01, Q).rebuilt(examples.snake(5).model("physical"))
+    np.testing.assert_array_equal(np.diagonal(fixed.process), [*angles, 2, *rates, 20])
+
+
+def test_without_joints_new_ones_get_the_default_noise():
+    """One number for all is taken for them; numbers of the base are not."""
+    alone, body = Organism.start("backbone"), examples.snake(3)
+    for base, Q in (("fixed", None), ("free", np.arange(12.0)), ("free", None)):
+        grown = Ekf(alone.model("physical", base), 0.01, Q).rebuilt(body.model("physical"))
+        np.testing.assert_array_equal(np.diagonal(grown.process), [1e-8] * 2 + [1e-4] * 2)
+        np.testing.assert_array_equal(np.diagonal(grown.noise), [1e-4] * 2)
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

@@ -349,6 +349,8 @@ def test_filters_are_pickled():
         (lambda m: Ekf(m, 0.01, v=[1, 2]), StateError, ["v has shape (2,)", "nv = 3"]),
         (lambda m: Ekf(m, 0.01, R=np.triu(np.ones((3, 3)))), StateError, ["R", "symmetric"]),
         (lambda m: Ekf(m, 0.01, W=np.eye(3)), StateError, ["W has 6 rows"]),
+        (lambda m: Ekf(m, 0.01, W=np.ones(6)), StateError, ["W has 6 rows", "(6,)"]),
+        (lambda m: Ekf(m, 0.01).correct([0, 0, 1e300]), StateError, ["y[2] is 1e+300", "NaN"]),
         (lambda m: Ekf(m, 0.01, R=float("nan")), StateError, ["R", "finite"]),
         (lambda m: Ekf(m, 0.01, measured=["m2.hinge"]), UnknownNameError,
          ["'m2.hinge' is locked", "m1 (side 2) and m2 (side 5)", "cannot bend"]),

@@ -21,9 +21,9 @@ def test_a_measurement_without_any_uncertainty_is_refused_in_one_line():
 def test_a_gain_is_found_where_rounding_spoils_the_factors():
     """An S that is not positive definite by a rounding error, and yet can be inverted."""
     P, S = np.eye(3), np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]])
-    K, nis = gained(P, S, slice(0, 2), np.array([1.0, 2.0]))
+    K, nis = gained(P, S, slice(0, 2), np.array([1.0, 3.0]))
     np.testing.assert_allclose(K @ S, P[:, :2], atol=1e-3)
-    assert nis == pytest.approx(np.array([1, 2]) @ np.linalg.solve(S, [1, 2]))
+    assert nis == pytest.approx(np.array([1, 3]) @ np.linalg.solve(S, [1, 3]))
 
 
 def test_the_covariance_after_a_measurement_is_that_of_the_information_filter():
@@ -79,6 +79,21 @@ def test_consistency_is_two_sided():
     assert str(consistency([1.0] * 50, 3)).startswith("too cautious")
 
 
+def test_one_degree_of_freedom_is_enough_to_judge():
+    found = consistency([0.5, 1.5], 1)
+    assert (found.mean, found.consistent) == (1.0, True)
+
+
+def test_a_filter_assumes_encoders_of_half_a_degree_unless_told():
+    ekf = Ekf(examples.crab().model(), 0.01)
+    np.testing.assert_allclose(np.degrees(np.sqrt(np.diagonal(ekf.R))), 0.573, atol=1e-3)
+    np.testing.assert_allclose(np.degrees(np.sqrt(np.diagonal(ekf.P))), 5.73, atol=1e-2)
+    np.testing.assert_array_equal(np.diagonal(ekf.Q), [1e-8] * 3 + [1e-4] * 3)
+    sensed = ekf_for_sensors(ekf.model, 0.01, 0.0)
+    assert np.sqrt(sensed.R[0, 0]) == pytest.approx(1e-6)  # [rad] sharper than any encoder
+    assert np.sqrt(sensed.Q[3, 3]) == pytest.approx(0.05)  # 5 rad/s^2 for a sample
+
+
 @pytest.mark.parametrize(
     "given", [([], 3, 0.95), ([1.0], 0, 0.95), ([1.0], 3, 0.0), ([1.0], 3, 1.0)]
 )
@@ -101,6 +116,12 @@ def test_the_gate_is_the_quantile_of_what_was_measured():
             ekf = Ekf(model, 0.01, P=1.0, R=1.0, gate=0.99)
             y[:count] = factor * edge
             assert ekf.correct(y).accepted is accepted
+
+
+def test_on_a_free_base_there_is_one_integrator():
+    with complains(StateError, "on a free base the integrator is 'step'"):
+        Ekf(examples.snake(2).model("physical", "free"), 0.01, integrator="rk4")
+    assert Ekf(examples.snake(2).model("physical", "free"), 0.01).integrator == "step"
 
 
 @pytest.mark.parametrize("bad", [0, 1, -0.1, 2.0])

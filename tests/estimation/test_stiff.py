@@ -73,6 +73,20 @@ def test_decays_by_friction_are_right_to_some_percent_in_each_part(
         assert abs(factor(decay / parts) - np.exp(-decay / parts)) < most
 
 
+def test_up_to_32_parts_of_runge_and_kutta_or_eight_implicit_ones_are_chosen():
+    model = examples.arm("ba").with_parameters(viscous=1.0).model("physical")
+    for decay, integrator, expected in (
+        (0.9, None, ("rk4", 1)),
+        (1.1, None, ("rk4", 2)),
+        (31.9, None, ("rk4", 32)),
+        (32.1, None, ("step", 8)),
+        (1.6, "step", ("step", 7)),
+        (2.9, "step", ("step", 8)),
+    ):
+        ekf = Ekf(model, decay / model.friction_rate.rate, integrator=integrator)
+        assert (ekf.integrator, ekf.substeps) == expected, decay
+
+
 def test_too_few_substeps_are_refused_with_the_number_that_works(arm):
     with pytest.raises(StateError, match="rk4 with substeps = 2 is unstable") as caught:
         Ekf(arm, 0.005, integrator="rk4", substeps=2)

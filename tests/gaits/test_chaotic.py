@@ -151,6 +151,9 @@ def test_long_chains_in_strong_chaos_never_move_as_one():
 def test_parts_that_are_not_connected_do_not_synchronize():
     assert maps([(0, 1), (2, 3)], 4).synchronization_range is None
     assert maps([], 1).synchronization_range == (0.0, 1.0)
+    # in a cycle of the single map, differences decay without any coupling
+    assert maps([(0, 1), (2, 3)], 4, r=3.2).synchronization_range == (0.0, 1.0)
+    assert maps(chain(3), 3, r=3.2).synchronization_range.low == 0.0
 
 
 # -- rhythms -------------------------------------------------------------------------------------
@@ -179,6 +182,22 @@ def test_a_periodic_map_gives_its_period_to_all():
     gait = maps(crab(), 3, r=3.83, coupling=0.5)
     assert gait.cycle == 3
     assert gait.spread(4000)[-1] < TOGETHER
+
+
+def test_a_map_at_its_fixed_point_stands_still():
+    gait = maps([], 1, r=4.0, start=[0.5], step=0.25)  # 3/4, without rounding
+    assert (gait.cycle, gait.period) == (1, 0.25)
+    assert not np.ptp(gait.samples(100))
+
+
+def test_the_rhythm_begins_one_sample_after_the_last_that_is_not_repeated():
+    """The motion between two samples depends on the one before them."""
+    gait = maps(chain(3), 3)
+    x, p = gait.samples(4000), gait.cycle
+    unlike = np.abs(x[p:] - x[:-p]).max(axis=1) >= 1e-9
+    first = round(gait.settled / gait.step)
+    assert unlike[first - 2]
+    assert not unlike[first - 1 :].any()
 
 
 def test_a_warm_up_skips_the_way_to_the_rhythm():
@@ -261,6 +280,14 @@ def test_a_lattice_has_an_end(monkeypatch):
     monkeypatch.setattr(chaotic, "MOST_STEPS", 1000)
     with complains(StateError, "1,000 steps", "500 s"):
         maps(chain(2), 2)(1e300)
+
+
+def test_maps_may_start_at_the_ends_of_their_range_and_keep_their_samples():
+    gait = maps(chain(2), 2, start=[1.0, -1.0])
+    found = gait.samples(3)
+    np.testing.assert_allclose(found[0], [1, -1], rtol=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 0.0
 
 
 def test_chaos_is_settled_when_its_ramp_is_over():

@@ -123,6 +123,20 @@ def test_the_crab_locks():
     assert gait.order(gait.locked) > 0.99
 
 
+def test_oscillators_lock_when_their_speeds_agree_to_a_ten_billionth():
+    """Close to that, differences decay at the rate of the slowest mode."""
+    gait = oscillators("chain", frequency=FREQUENCIES, coupling=3.0)
+    late = gait.phases(gait.locked + 1.0)
+    i, j = gait.edges.T
+    pull = np.zeros((6, 6))
+    pull[i, j] = pull[j, i] = 3.0 * np.cos(late[i] - late[j])
+    rate = np.linalg.eigvalsh(np.diag(pull.sum(axis=1)) - pull)[1]
+    before = gait.phases(gait.locked - 5 / rate) + gait.speed * (1.0 + 5 / rate)
+    assert rate * np.abs(before - late).max() == pytest.approx(1e-10 * np.exp(5), rel=0.5)
+    started = oscillators("chain", start=np.zeros(6), ramp=0.3)
+    assert (started.locked, started.settled) == (0.0, 0.3)
+
+
 def test_locking_leaves_no_trace_in_the_motion():
     gait = oscillators("chain", frequency=FREQUENCIES, coupling=3.0)
     t = gait.locked + np.linspace(-0.01, 0.01, 2001)
@@ -173,6 +187,12 @@ def test_a_coupling_pulls():
         oscillators("chain", coupling=-1)
 
 
-def test_no_oscillators_are_in_order():
-    found = Oscillators([], 1.0, edges=[]).order([0.0, 1.0])
-    assert found.tolist() == [1.0, 1.0]
+def test_no_oscillators_are_in_order_and_have_no_period():
+    nothing = Oscillators([], 1.0, edges=[])
+    assert nothing.order([0.0, 1.0]).tolist() == [1.0, 1.0]
+    assert nothing.period is None
+
+
+def test_phases_begin_with_the_gait():
+    with complains(StateError, "begins at t = 0", "-0.5"):
+        oscillators("chain", ramp=1.0).phases([-0.5, 1.0])

@@ -51,9 +51,27 @@ def test_synchronization_stands_below():
     _, below = preview(oscillators, duration=2).axes
     t = below.get_lines()[0].get_xdata()
     np.testing.assert_array_equal(lines(below)["order parameter"], oscillators.order(t))
-    _, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5)).axes
-    assert below.get_yscale() == "log"
+    assert (below.get_yscale(), below.get_ylabel()) == ("linear", "synchrony")
+    above, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5)).axes
+    assert above.get_yscale() == "linear"
+    assert (below.get_yscale(), below.get_ylabel()) == ("log", "difference")
     assert set(lines(below)) == {"between joints", "predicted"}
+
+
+def test_panels_show_all_of_their_lines_and_the_whole_scale_of_an_order_parameter():
+    gaits = Oscillators.for_model(CRAB, coupling=20.0), ChaoticMaps.for_model(CRAB, coupling=0.5)
+    for gait in gaits:
+        above, below = preview(gait, duration=3).axes
+        for plane in (above, below):
+            low, high = plane.get_ylim()
+            values = np.concatenate(list(lines(plane).values()))
+            assert low < values.min()
+            assert values.max() < high
+            assert plane.get_xlim() == (0, 3)
+        if not gait.logarithmic:
+            assert below.get_ylim()[0] == 0 < 1 < below.get_ylim()[1] < 1.2
+        tall, short = (plane.get_position().height for plane in (above, below))
+        assert tall > 1.2 * short
 
 
 def test_a_preview_can_be_drawn_into_other_figures():
@@ -68,6 +86,9 @@ def test_a_preview_can_be_drawn_into_other_figures():
     preview(gait, axes=alone)
     assert len(alone.get_lines()) == 3
     assert alone.get_xlabel() == "time [s]"
+    part = Figure()
+    inner = part.subfigures(1, 2)[1].subplots()
+    assert preview(gait, axes=inner) is part
 
 
 def test_many_joints_share_a_scale_of_colors():

@@ -150,6 +150,20 @@ def test_a_wave_refuses_lags_that_would_look_like_others():
         Wave(["hip", "knee"], 0.1, depth={"toe": 1})
 
 
+def test_a_short_ramp_rests_before_the_gait_begins():
+    gait = Sine(["hip"], 1.0, phase=1.0, offset=0.2, ramp=0.5)
+    np.testing.assert_array_equal(gait(-1.0), [[0.2], [0.0], [0.0]])
+    with complains(StateError, "begins at t = 0", "-1"):
+        Sine(["hip"], 1.0)(-1.0)
+
+
+def test_parameters_are_those_that_a_user_may_choose():
+    assert Wave.parameters().keys() == {
+        "amplitude", "offset", "frequency", "lag", "phase", "ramp"
+    }  # fmt: skip
+    assert Sine.parameters()["frequency"] == 1.0
+
+
 def test_importing_gaits_loads_nothing_heavy():
     heavy = ("matplotlib", "scipy", "sympy", "llvmlite")
     code = f"import sys, modurob.gaits; print(*(set({heavy!r}) & sys.modules.keys()))"

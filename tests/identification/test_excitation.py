@@ -1,5 +1,7 @@
 """Exciting motions: within all limits, at rest at first, and worth more than others."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
@@ -60,8 +62,20 @@ def test_a_series_is_its_formula_scaled_to_a_swing_of_one():
     assert (np.abs(found).max(axis=0) > 0.99).all()
     np.testing.assert_allclose(found[-1], found[0], atol=1e-12)
     assert (series.period, series.duration) == (2.0, 2.5)
+    small = FourierSeries(("a", "b"), 1.0, coefficients=1e-3 * c, period=2.0)
+    np.testing.assert_allclose(small.swing(t).x, found, atol=1e-12)
     still = FourierSeries(("a", "b"), 1.0, coefficients=0 * c, period=2.0)
     assert not still.swing(t).x.any()
+
+
+def test_limits_hold_where_the_middle_of_a_joint_is_not_zero():
+    organism = ARM.with_parameters("m1", limits=(0.4, 2.0)).with_parameters("m3", limits=(-2, -1))
+    model = organism.model("physical")
+    torque = np.abs(model.gravity_torque([0, 1.2, 0, -1.5, 0])) + 2.0
+    motion = exciting_motion(model, 5.0, torque=torque, trials=1)
+    np.testing.assert_allclose(motion.offset, [0, 1.2, 0, -1.5, 0], atol=1e-12)
+    tau = pinocchio_torques(organism, model, *motion(np.linspace(0, 5, 3000)))
+    assert 0.9 < (np.abs(tau) / torque).max() < 1
 
 
 def test_each_joint_is_as_fast_as_its_limit_allows():
@@ -71,6 +85,20 @@ def test_each_joint_is_as_fast_as_its_limit_allows():
     assert 0.45 < fastest[0] <= 0.5
     assert 0.9 < fastest[1] <= 1.0
     assert (fastest[2:4] > 1.0).all()
+
+
+def test_a_motion_swings_by_ninety_degrees_or_a_decimeter_for_one_period_after_a_tenth():
+    motion = exciting_motion(MODEL, 5.0, harmonics=2, trials=1)
+    np.testing.assert_allclose(motion.amplitude, [np.pi / 2] * 4 + [0.1])
+    assert (motion.ramp, motion.period, motion.duration) == pytest.approx((0.5, 4.5, 5.0))
+    assert motion.coefficients.shape == (2, 2, 5)
+    same = exciting_motion(MODEL, 5.0, harmonics=2, trials=1)
+    np.testing.assert_array_equal(same.coefficients, motion.coefficients)
+    small = exciting_motion(MODEL, 5.0, amplitude={"m1.joint": 0.3}, trials=2)
+    np.testing.assert_allclose(small.amplitude, [0, 0.3, 0, 0, 0])
+    moved = np.ptp(small(np.linspace(0, 5, 200)).q, axis=0)
+    assert 0.3 < moved[1] <= 0.6
+    assert not moved[[0, 2, 3, 4]].any()
 
 
 def standard_errors(motion):
@@ -92,13 +120,19 @@ def test_parameters_are_known_better_after_an_exciting_motion_than_after_others(
 
 
 def test_bodies_and_limits_that_allow_no_motion_are_refused():
-    with complains(StateError, "to hold still", "m0.hinge", "torque limit"):
+    with complains(StateError, "to hold still", "m0.hinge", "torque limit is 1"):
         horizontal = mr.examples.double_pendulum().model("physical", gravity=(0, 9.81, 0))
         exciting_motion(horizontal, torque=1.0)
     with complains(StateError, "fixed base"):
         exciting_motion(ARM.model("physical", "free"))
     with complains(StateError, "fixed base"):
         exciting_motion(ARM.model("physical", ["px"]))
+    with complains(StateError, "organism on a fixed base", "with the joints none"):
+        exciting_motion(mr.Organism.start("backbone").model("physical"))
+    with complains(StateError, "joints of an organism", "m4.joint"):
+        exciting_motion(dataclasses.replace(MODEL, organism=None, options=None))
+    with complains(StateError, "trials"):
+        exciting_motion(MODEL, trials=0)
     with complains(StateError, "harmonics"):
         exciting_motion(MODEL, harmonics=0)
     with complains(StateError, "duration"):

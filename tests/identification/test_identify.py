@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.stats import norm
 
 import modurob as mr
 from modurob import StateError
-from modurob.identification import Suspect, identify, problem, suspects
+from modurob.identification import BaseParameter, Suspect, identify, problem, suspects
 from modurob.identification.parameters import parameter_set
-from modurob.identification.runs import smoothed
+from modurob.identification.runs import samples_of, smoothed
 from oracles.complaints import complains
 from oracles.identified_runs import motion, noisy, pinocchio_torques, recorded
 from oracles.pinocchio_tree import PinocchioTree
@@ -139,7 +140,23 @@ def test_right_datasheets_are_not_suspected():
     rng = np.random.default_rng(6)
     for _ in range(10):
         run, _, _ = run_of(ARM, MODEL, rng, states=100)
-        assert identify(MODEL, run, accelerations="recorded").suspects == ()
+        fit = identify(MODEL, run, accelerations="recorded")
+        assert fit.suspects == ()
+    assert repr(fit) == f"<Identification: {len(fit.parameters)} base parameters, suspects: none>"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fit.delay = 0.0
+    assert len({fit, fit}) == 1  # compared by identity: it holds arrays
+    given = parameter_set(MODEL, ARM, shared=False)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    for value, name in ((given, "shared"), (part, "delay")):
+        assert value != dataclasses.replace(value)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, name, 0.0)
+
+
+def test_an_interval_holds_95_percent_of_a_normal_distribution():
+    low, high = BaseParameter("m1.distal.Jxx", {}, 1.0, 2.0, 0.1).interval
+    assert (low, high) == pytest.approx((2 + 0.1 * norm.ppf(0.025), 2 + 0.1 * norm.ppf(0.975)))
 
 
 def test_numbers_that_no_run_depends_on_stay_as_they_are():
@@ -264,8 +281,18 @@ def test_bad_runs_are_refused_in_one_line():
         identify(MODEL, run, accelerations="guessed")
     with complains(StateError, "datasheet_error"):
         identify(MODEL, run, datasheet_error=0)
-    with complains(StateError, "organism.model()"):
-        identify(dataclasses.replace(MODEL, organism=None, options=None), run)
+    for error in (0.9e-3, 3.1):
+        with complains(StateError, "datasheet_error", "0.001 to 3"):
+            identify(MODEL, run, datasheet_error=error)
+    for model in (dataclasses.replace(MODEL, organism=None, options=None), ARM):
+        with complains(StateError, "organism.model()"):
+            identify(model, run)
+    with complains(StateError, "no joint that moves"):
+        identify(mr.Organism.start("backbone").model("physical"), run)
+    with complains(StateError, "runs are trajectories, got int"):
+        identify(MODEL, 3)
+    with complains(StateError, "run 0 is of a fixed base, the model has a free base"):
+        identify(ARM.model("physical", "free"), run)
 
 
 def test_runs_that_excite_too_little_name_what_they_do_not_see():
@@ -280,6 +307,59 @@ def test_runs_that_excite_too_little_name_what_they_do_not_see():
     tau = MODEL.inverse_dynamics(q, v, a)
     with complains(StateError, "Jzz", "base parameters"):
         identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+
+
+def test_a_run_at_rest_says_nothing():
+    t, pose = np.linspace(0.0, 2.0, 50), np.array([0.3, 0.5, -0.2, 0.4, 0.05])
+    q, rest = np.tile(pose, (50, 1)), np.zeros((50, 5))
+    run = recorded(MODEL, t, q, rest, rest, np.tile(MODEL.gravity_torque(pose), (50, 1)))
+    named = "m0.distal.Jzz, m1.distal.hx, m1.distal.Jxy, m1.distal.Jxz, m1.distal.Jyz, ... (26 in"
+    with complains(StateError, "the runs do not excite 27 of 31", named, "last m4.joint.viscous"):
+        identify(MODEL, run, accelerations="recorded")
+
+
+def test_samples_are_the_states_of_all_runs_without_the_ends_of_estimates():
+    rng = np.random.default_rng(13)
+    short, long = (run_of(ARM, MODEL, rng, states=n)[0] for n in (20, 100))
+    samples = samples_of(MODEL, [short, long], "recorded")
+    np.testing.assert_array_equal(samples.q, np.concatenate([short.q, long.q]))
+    np.testing.assert_array_equal(samples.tau, np.concatenate([short.tau, long.tau]))
+    inner = samples_of(MODEL, long, "estimated")  # two states at either end are left out
+    np.testing.assert_array_equal(inner.q, long.q[2:-2])
+    np.testing.assert_allclose(inner.v, long.v[2:-2], atol=0.05)
+    with complains(StateError, "run 0 has 19 states; record 20 or more"):
+        samples_of(MODEL, run_of(ARM, MODEL, rng, states=19)[0], "recorded")
+    moved = dataclasses.replace(MODEL, gravity=MODEL.gravity + np.array([0, 0, 1e-8]))
+    with complains(StateError, "gravity differs by 1e-08"):
+        samples_of(moved, short, "recorded")
+    almost = dataclasses.replace(MODEL, gravity=MODEL.gravity + np.array([0, 0, 1e-10]))
+    assert len(samples_of(almost, short, "recorded").q) == 20
+
+
+def test_a_batch_of_runs_is_as_many_samples():
+    rng = np.random.default_rng(17)
+    pair = [run_of(ARM, MODEL, rng, states=60)[0] for _ in range(2)]
+    both = {name: np.stack([getattr(x, name) for x in pair], axis=1) for name in ("q", "v", "tau")}
+    batch = dataclasses.replace(pair[0], **both, _accelerations=None)
+    for kind, kept in (("recorded", slice(None)), ("estimated", slice(1, -1))):
+        samples = samples_of(MODEL, batch, kind)
+        for name in ("q", "tau"):
+            expected = both[name][kept].reshape(-1, 5)
+            np.testing.assert_array_equal(getattr(samples, name), expected)
+        alone = samples_of(MODEL, pair[1], "estimated")
+        if kind == "estimated":
+            np.testing.assert_allclose(samples.a[1::2], alone.a, atol=1e-9)
+            np.testing.assert_allclose(samples.v[1::2], alone.v, atol=1e-12)
+
+
+def test_the_noise_of_few_samples_is_that_of_the_sensors():
+    """Base parameters that were fitted are no samples of the noise."""
+    given, ratios = parameter_set(MODEL, ARM, shared=False), []
+    for seed in range(12):
+        run, _, sigma = run_of(ARM, MODEL, np.random.default_rng(seed), states=25)
+        found = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+        ratios.append(np.mean((found.noise / sigma) ** 2))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)  # three standard deviations
 
 
 def test_splines_of_degree_five_are_smoothed_into_themselves():

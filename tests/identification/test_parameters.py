@@ -7,6 +7,7 @@ import pytest
 import modurob as mr
 from modurob.identification.base import base_columns
 from modurob.identification.parameters import parameter_set
+from modurob.regressor import regressor
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.rough_organisms import rough_organism
 
@@ -55,6 +56,16 @@ def test_torques_are_linear_in_the_parameters_of_the_datasheets(body):
         rate = v[k, first:]
         tau[first:] += model.viscous * rate + model.coulomb * rate / np.hypot(rate, SLIP)
         np.testing.assert_allclose(found[k], tau, atol=LAST_DIGITS * np.abs(tau).max(), rtol=0)
+
+
+def test_the_regressor_of_a_state_is_that_of_a_batch(body):
+    _, model, _ = body
+    q, v, a = states(model, 2)
+    found = regressor(model, q, v, a)
+    assert found.shape == (2, model.nv, model.nbodies, 4, 4)
+    for k in range(2):
+        one = regressor(model, q[k], v[k], a[k])
+        np.testing.assert_allclose(one, found[k], rtol=0, atol=1e-12 * np.abs(one).max())
 
 
 def test_derivatives_by_the_coordinates_are_differences(body):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from modurob import StateError, examples, friction, simulate
+from modurob import Organism, StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
@@ -68,6 +68,14 @@ def test_the_rate_is_the_fastest_eigenvalue_of_the_accelerations(base):
 
 def test_a_body_without_friction_has_no_rate():
     assert examples.crab().model().friction_rate == (0.0, "")
+
+
+def test_the_rate_is_proportional_to_viscous_friction_however_little_there_is():
+    slow, fast = (
+        examples.snake(3).with_parameters(viscous=d).model("physical").friction_rate.rate
+        for d in (1e-7, 1.0)
+    )
+    assert slow == pytest.approx(1e-7 * fast, rel=1e-9)
 
 
 def test_the_joint_of_the_rate_is_the_rough_one():
@@ -196,12 +204,29 @@ def test_the_implicit_velocity_solves_its_equation_for_any_friction():
         assert np.abs(left).max() < SOLVED * (np.abs(right).max() + dry.max())
         rows = friction.solve_with_dry_friction(np.array([A, A]), np.array([right, -right]), dry)
         np.testing.assert_allclose(rows, [u, -u], rtol=1e-9, atol=1e-12)
+        for unit in (1e8, 1e-8):
+            same = friction.solve_with_dry_friction(unit * A, unit * right, unit * dry)
+            np.testing.assert_allclose(same, u, rtol=1e-9, atol=1e-12)
 
 
 def test_a_singular_equation_has_no_velocity():
     for batch in ((), (1,)):
         A, right = np.zeros((*batch, 2, 2)), np.ones((*batch, 2))
         assert np.isnan(friction.solve_with_dry_friction(A, right, np.zeros(2))).all()
+
+
+def test_a_body_without_joints_has_an_implicit_velocity_without_numbers():
+    model, none = Organism.start("backbone").model("physical"), np.zeros(0)
+    found = friction.implicit_velocity(model, np.zeros((0, 0)), none, none, 0.01)
+    assert found.shape == (0,)
+
+
+def test_a_step_never_turns_a_velocity_round_by_friction():
+    """Explicit up to a decay of one in a step, implicit beyond."""
+    model = examples.arm("c").with_parameters(viscous=2.0).model("physical", gravity=(0, 0, 0))
+    for decay, left in ((0.5, 0.5), (0.95, 0.05), (1.05, 1 / 2.05), (1.9, 1 / 2.9), (9, 0.1)):
+        _, v = model.step([0.0], [1.0], [0.0], decay / model.friction_rate.rate)
+        assert v.item() == pytest.approx(left)
 
 
 def test_force_and_slope_are_those_of_the_equations_of_motion():

@@ -1,5 +1,7 @@
 """Measures of runs on the ground, against cases whose answers are known."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import modurob as mr
 from modurob.distributed.balancing.support import Region
 from modurob.sim import BodyTrajectory
 from modurob.spatial import so3
-from modurob.walking import walk_metrics
+from modurob.walking import WalkMetrics, walk_metrics
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
 
@@ -110,6 +112,48 @@ def test_the_margin_of_a_region_has_a_sign():
     assert segment.margin([1.0, -0.3]) == pytest.approx(-0.3)
 
 
+def test_measures_are_told_with_their_units():
+    found = WalkMetrics(
+        duration=2.0, distance=0.5, speed=0.25, heading=np.pi / 2, turn=-np.pi / 4, work=3.04,
+        cost_of_transport=1.234, slip=0.056, stability_margin=0.021, least_margin=-0.013,
+        stable=0.75,
+    )  # fmt: skip
+    assert found.words() == {
+        "distance": "0.500 m in 2 s (0.250 m/s)",
+        "heading": "90 deg from x",
+        "turned": "-45 deg",
+        "cost of transport": "1.23 (3.0 J)",
+        "slip": "0.06 of the distance",
+        "stability margin": "21 mm on average, -13 mm at worst; inside for 75 % of the time",
+    }
+    assert all(" ".join(word.split()) in str(found) for word in found.words().values())
+    nowhere = found._replace(cost_of_transport=np.inf, slip=np.inf, stability_margin=np.nan).words()
+    assert nowhere["slip"] == nowhere["cost of transport"] == "none: it went nowhere"
+    assert nowhere["stability margin"] == "none: it never touched the ground"
+
+
+def test_a_way_of_less_than_a_millimeter_is_none():
+    t, R = np.linspace(0.0, 1.0, 3), np.tile(np.eye(3), (3, 1, 1))
+    for way, far in ((0.99e-3, False), (1.01e-3, True)):
+        places = np.stack([0 * t, way * t, 0 * t + 1.0], axis=1)
+        found = walk_metrics(carried(places, R, t), mr.Ground())
+        assert found.distance == pytest.approx(way)
+        assert np.isfinite(found.slip) == np.isfinite(found.cost_of_transport) == far
+        assert found.heading == pytest.approx(np.pi / 2 if far else 0.0)
+
+
+def test_a_body_without_weight_or_time_has_no_cost_and_no_speed():
+    light = CUBE.model(base="free", gravity=(0, 0, 0))
+    q = np.tile(light.neutral(), (2, 1))
+    q[:, 0], rest = [0.0, 0.3], np.zeros((2, 6))
+    run = BodyTrajectory("m0", light, CUBE, np.array([0.0, 0.5]), q, rest, rest)
+    assert walk_metrics(run, mr.Ground()).cost_of_transport == np.inf
+    assert walk_metrics(run, mr.Ground()).speed == pytest.approx(0.6)
+    one = dataclasses.replace(run, t=run.t[:1], q=q[:1], v=rest[:1], tau=rest[:1])
+    found = walk_metrics(one, mr.Ground())
+    assert (found.duration, found.distance, found.speed) == (0.0, 0.0, 0.0)
+
+
 def test_measures_are_of_one_body_with_an_organism():
     batch = np.tile(on_slope(MODEL, EDGE / 2), (2, 1))
     run = mr.simulate(MODEL, batch, None, 0.002, integrator="SemiImplicitEuler", ground=FLAT)
@@ -118,3 +162,10 @@ def test_measures_are_of_one_body_with_an_organism():
     with complains(mr.StateError, "Trajectory on a Ground", "NoneType"):
         walk_metrics(run.member(1), None)
     assert walk_metrics(run.member(1), FLAT).duration == pytest.approx(0.002)
+    (part,) = run.member(1).parts
+    with complains(mr.StateError, "one body", "parts[k]"):
+        walk_metrics(mr.Trajectory((part, part)), FLAT)
+    with complains(mr.StateError, "organism="):
+        walk_metrics(dataclasses.replace(part, organism=None), FLAT)
+    with complains(mr.StateError, "got Model and Ground"):
+        walk_metrics(MODEL, FLAT)

@@ -206,8 +206,17 @@ def test_tuning_refuses_runs_that_a_batch_cannot_have(monkeypatch):
         tune(None, 4)
     with complains(mr.StateError, "progress"):
         tune(scenario(), 4, progress=3)
+    for fields in ({"engine": "mujoco", "dt": None}, {"integrator": "RK45", "dt": None},
+                   {"sample_time": 0}):  # fmt: skip
+        given = walking_fields("wave", **(QUICK | fields))
+        with complains(mr.StateError, "tuning needs a law with a sample_time", "engine modurob"):
+            tune(mr.Scenario(organism=SNAKE, **given), 4)
     with complains(mr.StateError, "evaluations"):
         tune(scenario(), 0)
+    with complains(mr.StateError, "seed", "-1"):
+        tune(scenario(), 4, seed=-1)
+    with complains(mr.StateError, "population", "4 or more", "3"):
+        tune(scenario(), 4, population=3)
     monkeypatch.setitem(sys.modules, "cma", None)
     with complains(mr.StateError, "pip install 'modurob[evolve]'"):
         tune(scenario(), 4)

@@ -29,7 +29,7 @@ def within_limits(
         # joints with one limit only keep the usual swing clear of it
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
-        center = np.clip(0.0, lower + usual, np.maximum(upper - usual, lower + usual))
+        center = np.clip(0.0, lower + usual, upper - usual)
         center = np.where(np.isfinite(middle), middle, center)
     else:
         center = per_joint("offset", offset, names)

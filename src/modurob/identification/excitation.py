@@ -22,6 +22,7 @@ NOISE = 0.05  # of each joint's torque, and
 RATE_HZ = 100.0  # of the samples that the information is computed for
 DATASHEET_ERROR = 0.3  # as `identify` assumes
 STEP, GROW, SHRINK = 0.3, 1.3, 0.95  # of the search: a fifth of the trials should improve
+ROUNDING = 1e-9  # of the largest torque: less is none
 HALVINGS = 12  # of the swing, in search of the largest that torque limits allow
 
 
@@ -151,7 +152,9 @@ class _Information:
         assert model.organism is not None
         self._parameters = parameter_set(model, model.organism, shared=False)
         tau = model.inverse_dynamics(*first)
-        noise = NOISE * np.maximum(np.sqrt(np.mean(tau**2, axis=0)), np.finfo(float).tiny)
+        torque = np.sqrt(np.mean(tau**2, axis=0))
+        felt = torque > ROUNDING * torque.max()  # an upright axis that rests feels none
+        noise = NOISE * np.where(felt, torque, torque.max() or 1.0)
         self._scale = DATASHEET_ERROR * np.sqrt(samples / len(tau)) / noise[:, None]
         self._slope = self._parameters.theta_derivative(np.zeros(self._parameters.size))
 
