@@ -712,3 +712,35 @@ def test_many_bodies_have_a_picture_each():
     alone.reset(seed=0)
     np.testing.assert_array_equal(first, alone.render())
     assert first.shape != other.shape or (first != other).any()
+
+
+def test_the_camera_stands_28_degrees_beside_the_view_along_y_and_22_degrees_up():
+    """Measured by targets that move along x, y and z: to the right, away and up."""
+    env = make("Reach", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+
+    def seen(place):  # (right, up) of the ball in the picture
+        env.batch.task.target[0, :3, 3] = place
+        frame = env.render().astype(int)
+        rows, columns = np.nonzero((frame[..., 0] > 180) & (frame[..., 1] < 90))
+        return np.array([columns.mean(), -rows.mean()])
+
+    size = 1.5 * np.ptp(scene.build(ARM, env.model, env.batch.now.q[0]).points, axis=0).max()
+    center = env.model.base_pose[:3, 3] + size * np.array([0.3, 0.15, 0.3])
+    x, y, z = (seen(center + 0.1 * size * e) - seen(center - 0.1 * size * e) for e in np.eye(3))
+    assert np.rad2deg(np.arctan2(y[0], x[0])) == pytest.approx(28, abs=6)  # a mild perspective
+    assert np.rad2deg(np.arctan2(y[1] / np.sin(np.deg2rad(62)), z[1])) == pytest.approx(22, abs=3)
+    assert (env.render()[[0, -1], [0, -1]] == 255).all()  # white, where nothing is
+
+
+def test_marks_on_the_floor_show_that_a_body_moves():
+    env = make("Walk", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    first, batch = env.render(), env.batch
+    assert all(side % 2 == 0 for side in first.shape[:2])  # as films need
+    shift = np.array([0.6 * env._camera._sizes[0] / 4, 0, 0])  # marks are a quarter apart
+    q = batch.now.q.copy()
+    q[:, :3] += shift
+    batch.now = batch.now._replace(q=q, center=batch.now.center + shift)
+    changed = (np.abs(env.render().astype(int) - first) > 20).any(axis=-1).mean()
+    assert 0.001 < changed < 0.05
