@@ -663,7 +663,7 @@ def test_a_port_docks_within_the_reach_of_the_latch_and_ends_the_task(way, angle
     R, p = task.tip_poses(now.R, now.p)
     task.target[0, :3, :3] = R[0] @ mr.spatial.so3.exp(np.array([0.0, angle, 0.0]))
     task.target[0, :3, 3] = p[0] + way * np.array([0.0, 0.6, -0.8])
-    reward, terminated, info = task.outcome(now, now, 0.02)
+    _, terminated, info = task.outcome(now, now, 0.02)
     assert (terminated[0], info["is_success"][0]) == (docked, docked)
     assert info["angle"][0] == pytest.approx(abs(angle), abs=ROUNDING)
     assert info["distance"][0] == pytest.approx(way, abs=ROUNDING)

@@ -14,6 +14,7 @@ from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
 from modurob.sim.recorder import Recorder, Rows, intervals, record_times
+from modurob.sim.simulate import Progress
 from modurob.spatial import se3, so3
 from modurob.stepping import EquationOfMotion, FixedStep, StepSettings
 from modurob.stepping.contact import GroundContact
@@ -133,6 +134,28 @@ def test_noise_has_the_standard_deviation_it_says(model):
     np.testing.assert_array_equal(seen["command"], 1.0)
 
 
+@pytest.mark.parametrize("noise", [None, Noise(q=0.5)])
+def test_sensors_of_wrenches_measure_the_true_state(model, noise):
+    class Law:
+        def command(self, t, q, v, reference, external):
+            self.seen = external, q
+            return np.zeros(2)
+
+    def sensors(t, q, v):
+        return t, q.copy(), v.copy()
+
+    law, rng = Law(), np.random.default_rng(0)
+    q, v = np.array([0.1, 0.2]), np.array([0.3, 0.4])
+    drive = Actuation(model, (), law, None, 0.01, noise, rng, sensors)
+    drive.sample(0.7, q, v)
+    (t, *state), measured = law.seen
+    assert t == 0.7
+    np.testing.assert_array_equal(state, [q, v])
+    assert np.array_equal(measured, q) == (noise is None)
+    with complains(StateError, "wrench_sensors need a controller with command(t, q, v, reference"):
+        Actuation(model, (), lambda t, q, v: q, None, 0.01, None, None, sensors)
+
+
 @pytest.mark.parametrize("name", ["q", "v", "tau"])
 def test_noise_of_another_size_is_refused(model, name):
     with complains(StateError, f"the noise of {name} is one number or (2,)", "(3,)"):
@@ -143,6 +166,19 @@ def test_noise_of_another_size_is_refused(model, name):
 
 
 # -- recording -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", ["RK4", "RK45"])
+def test_samples_between_times_to_record_are_not_recorded(model, integrator):
+    found = simulate(
+        model, [0.3, 0.1], None, 0.05, lambda t, q, v: -q, integrator, sample_time=0.01,
+        record=[0.025],
+    )  # fmt: skip
+    np.testing.assert_allclose(found.t, [0.0, 0.025, 0.05])
+
+
+def test_a_bar_is_drawn_only_for_true():
+    assert [Progress(1.0, x, None)._with_bar for x in (True, False, print)] == [True, False, False]
 
 
 def test_rows_grow_and_keep_what_they_hold():
