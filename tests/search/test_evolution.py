@@ -387,8 +387,15 @@ def test_functions_of_the_wrong_shape_are_refused():
     genotype = Genotype.random(SPACE, rng)
     with complains(StateError, "objective", "(1,) numbers", "(2,)"):
         evaluate([genotype], replace(TASK, objective=lambda *_: [1.0, 2.0]))
-    with complains(StateError, "objective", "(1,) numbers"):
-        evaluate([genotype], replace(TASK, objective=lambda *_: [[1.0], [1.0, 2.0]]))
+    for given in ([[1.0], [1.0, 2.0]], ["far"], [1j], [None], 1.0):
+        with complains(StateError, "objective", "(1,) numbers"):
+            evaluate([genotype], replace(TASK, objective=lambda *_, given=given: given))
+    with complains(StateError, "measure: a function of a rollout"):
+        evaluate([genotype], TASK, [lambda *_: [1.0, 2.0]])
+    with complains(StateError, "constraint up: a function of a rollout"):
+        evaluate([genotype], replace(TASK, constraints={"up": lambda *_: [True, True]}))
+    (found,) = evaluate([genotype], replace(TASK, objective=lambda *_: [True]), [lambda *_: [3]])
+    assert (found.score, found.measures) == (1.0, (3.0,))
 
 
 # -- strategies ------------------------------------------------------------------------------------

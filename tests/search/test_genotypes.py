@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -83,6 +84,20 @@ def test_a_body_that_is_changed_has_a_module_more_or_less_or_as_many():
     assert any(len(each) == 3 and [*each] != [*genes] for each in changed)  # docked elsewhere
     full = BodySpace("backbone", (3, 3))
     assert {len(changed_body(full, genes, draws)) for _ in range(10)} == {3}
+
+
+def test_bodies_of_one_module_keep_it_where_nothing_else_is_allowed():
+    space = BodySpace("superbot", (1, 3), "physical")
+    single = Genotype(space, (BASE._replace(waves=(WAVE,) * 3),), 1.0)
+    longer = Genotype.random(replace(space, modules=(3, 3)), rng(1))
+    longer = Genotype(space, longer.genes, 1.5)
+    assert single.crossed(longer, rng()).genes == single.genes
+    assert longer.crossed(single, rng()).genes == longer.genes
+    alone = Genotype(replace(space, modules=(1, 1)), single.genes, 1.0)
+    sizes = {len(alone.mutated(rng(k)).genes) for k in range(6)}
+    assert sizes == {1}
+    grown = {len(single.mutated(rng(k)).genes) for k in range(12)}
+    assert grown == {1, 2}  # nothing can be taken off or docked elsewhere
 
 
 def test_mutations_change_every_second_number_and_every_second_body(monkeypatch):

@@ -241,6 +241,11 @@ def test_an_approach_is_finite(bad):
 
 def test_an_audit_says_what_the_ground_and_the_latch_did():
     still, moved = np.zeros(6), np.array([1.0, 0, 0, 0, 0, 2.0])
+    undocked = EventReport(0.5, "undock", still, still, 3.0, 3.0)
+    lost = (undocked.energy_lost, undocked.latch_work, undocked.gap, undocked.grounded)
+    assert lost == (0, 0, (0, 0), False)
+    assert Dock(0.5, "m0", 3, "n", 4).approach == (0,) * 6
+    assert Dock(0.5, "m0", 3, "n", 4).reach == (0.005, 0.1)
     plain = str(EventReport(0.5, "dock", still, moved, 3.0, 2.0, energy_lost=1.0))
     assert "changed by 1.0e+00 N s and 2.0e+00 N m s; energy lost 1 J" in plain
     assert "latch" not in plain
@@ -338,9 +343,10 @@ def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
     model = organism.model("physical", "free")
     state = carry.BodyState(organism, model, model.neutral(), np.zeros(model.nv))
     carry.undocked(state, organism, model)
-    longer = organism.with_parameters("m0", "m1", size=0.2)
-    with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the modules"):
-        carry.undocked(state, longer, longer.model("physical", "free"))
+    for size in (0.2, 0.1001):
+        longer = organism.with_parameters("m0", "m1", size=size)
+        with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the mod"):
+            carry.undocked(state, longer, longer.model("physical", "free"))
 
 
 def test_two_events_at_one_time_take_no_time_between():

@@ -12,9 +12,11 @@ from modurob.sim.simulate import Progress
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
 from modurob.stepping.base import check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
+from modurob.stepping.ground import corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
 from modurob.stepping.stops import LinearStops, StopForces
 from oracles import complains
+from oracles.blocks import cylinder
 
 ROUNDING = 1e-12
 SNAKE = examples.snake(3)
@@ -252,6 +254,31 @@ def test_sides_of_a_body_are_those_with_the_largest_second_moment():
     tilted = pyramid + np.array([0, 0, 1.0])[None] * np.array([[1e-5], [0], [0], [0], [0]])
     expected = [0, 0.75, 0.75, 0.75, 0.75]  # three on the floor, one on top
     np.testing.assert_allclose(largest_sides(tilted), expected)
+
+
+def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
+    q = FREE.neutral()
+    law, other = (GroundContact(Ground(), FREE, SNAKE, q, h).law for h in (None, 1e-3))
+    assert law.stiffness == pytest.approx(other.stiffness, rel=1e-12)
+    assert law[3] == np.inf  # no limit of the damping by a step
+
+
+def test_cylinders_have_circles_near_their_ends_and_corners_inside_of_them():
+    body = cylinder(0.05, 0.12)
+    points = corners(body, body.model(base="free"))
+    circles = points.radius > 0
+    np.testing.assert_allclose(points.radius[circles], 0.05)
+    inset = 0.01 * 0.05  # of the radius, which is less than half the length
+    np.testing.assert_allclose(
+        points.place[circles], [[0, 0, -x] for x in (0.06 - inset, inset - 0.06)]
+    )
+    np.testing.assert_array_equal(points.axis[circles], [[0, 0, 1]] * 2)
+    place = points.place[~circles]
+    np.testing.assert_allclose(np.linalg.norm(place[:, :2], axis=1), 0.05 - inset)
+    np.testing.assert_allclose(np.sort(place[:, 2]), 0.06 * np.repeat([-1, 1], 4))
+    flat = cylinder(0.1, 0.04)
+    points = corners(flat, flat.model(base="free"))
+    np.testing.assert_allclose(np.abs(points.place[points.radius > 0, 2]), 0.02 * (1 - 0.01))
 
 
 def test_numbers_are_rounded_down_to_two_digits():
