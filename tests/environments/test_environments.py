@@ -606,6 +606,27 @@ def test_the_motors_of_weightless_bodies_cost_nothing():
     batch = many("Walk", 1, organism=weightless).unwrapped.batch
     later = batch.now._replace(work=batch.now.work + 3.0)
     assert batch.task.outcome(batch.now, later, 0.02)[2]["power"][0] == 0.0
+    light = SNAKE.with_parameters(mass=0.01)  # of less than a newton in all
+    batch = make("Walk", organism=light).unwrapped.batch
+    later = batch.now._replace(work=batch.now.work + 3.0)
+    power = batch.task.outcome(batch.now, later, 0.02)[2]["power"][0]
+    assert power == pytest.approx(3.0 / 0.02 / (0.04 * 9.81))
+
+
+def test_observations_of_free_bodies_are_those_of_their_bases():
+    start = np.concatenate([[0.3, -0.2, 1.0, 0.1, 0.7, -0.1, 0.7], [0.4, -0.5, 0.6]])
+    start[3:7] /= np.linalg.norm(start[3:7])
+    ground = mr.Ground(slope=(0.1, 0.2))
+    env = make("Balance", start=start, push=0.2, ground=ground).unwrapped
+    env.reset(seed=4)
+    seen = env.step(np.array([0.1, -0.2, 0.3]))[0]
+    q, v = env.batch.now.q[0], env.batch.now.v[0]
+    R = mr.spatial.so3.from_quaternion(q[3:7])
+    height = q[2] - (0.1 * q[0] + 0.2 * q[1])
+    action = [0.1, -0.2, 0.3]
+    expected = [[height], R.T @ [1, 0, 0], R.T @ [0, 0, 1], v[:6], q[7:], v[6:], action]
+    np.testing.assert_allclose(seen, np.concatenate(expected), rtol=1e-6, atol=1e-6)
+    assert np.linalg.norm(v[:6]) > 1e-3
 
 
 def test_tilts_are_numbers_in_spite_of_rounding():
