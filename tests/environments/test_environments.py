@@ -751,6 +751,8 @@ def test_the_camera_stands_28_degrees_beside_the_view_along_y_and_22_degrees_up(
     x, y, z = (seen(center + 0.1 * size * e) - seen(center - 0.1 * size * e) for e in np.eye(3))
     assert np.rad2deg(np.arctan2(y[0], x[0])) == pytest.approx(28, abs=6)  # a mild perspective
     assert np.rad2deg(np.arctan2(y[1] / np.sin(np.deg2rad(62)), z[1])) == pytest.approx(22, abs=3)
+    assert 0.11 < z[1] / 480 < 0.14  # a fifth of the view is an eighth of its width, all of it
+    assert env.render().shape[0] == pytest.approx(380, abs=8)
     assert (env.render()[[0, -1], [0, -1]] == 255).all()  # white, where nothing is
 
 
