@@ -283,6 +283,8 @@ def test_some_bodies_start_anew_as_in_the_loop_of_gymnasium():
 def test_spaces_periods_and_episodes_are_those_of_the_guide():
     env = make("Walk").unwrapped
     assert gymnasium.spec("modurob/Walk-v0").max_episode_steps == 500
+    for kind in (environments.OrganismEnv, environments.OrganismVectorEnv):
+        assert kind.metadata["render_fps"] == 50
     for each in (env, make("Walk", period=0.1).unwrapped, many("Walk", 2, period=0.1)):
         assert each.metadata["render_fps"] * each.batch.period == 1
     assert (env.observation_space.low == -1e3).all()
