@@ -57,6 +57,8 @@ def test_records_are_unique_sorted_and_hold_both_ends():
     np.testing.assert_allclose(record_times(0.1, 0.3), [0, 0.1, 0.2, 0.3], atol=ROUNDING)
     assert len(record_times(0.1, 0.3)) == 4  # 3 * 0.1 is the end
     assert record_times(None, 1.0) is None
+    close = [0.2, 0.2 + 1e-9, 0.3 - 1e-11, 0.3]  # a billionth of 0.1 s is one time
+    np.testing.assert_array_equal(record_times(close, 1.0), [0.0, 0.2, 0.2 + 1e-9, 0.3, 1.0])
 
 
 @pytest.mark.parametrize("bad", [[-0.1], [1.1], [np.nan], ["soon"]])

@@ -263,6 +263,29 @@ def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
     assert law[3] == np.inf  # no limit of the damping by a step
 
 
+def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
+    q = np.tile(FREE.neutral(), (3, 1))
+    q[:, 2] = [1.0, -0.2, 0.0]
+    for slope in ((0.0, 0.0), (0.1, -0.2)):
+        lifting, plain = (
+            GroundContact(Ground(slope=slope, lift=lift), FREE, SNAKE, q, 1e-3)
+            for lift in (True, False)
+        )
+        found = lifting.started(q)
+        places, z = lifting._corners(found)[0], 2
+        heights = (places[z] - slope[0] * places[0] - slope[1] * places[1]).min(axis=-1)
+        assert heights[0] > 0.5
+        np.testing.assert_allclose(heights[1:], 0.0, atol=ROUNDING)
+        np.testing.assert_array_equal(np.delete(found, 2, axis=1), np.delete(q, 2, axis=1))
+        with complains(StateError, "m below the ground in state 1: start it higher, or give"):
+            plain.started(q)
+        np.testing.assert_array_equal(plain.started(found), found)
+    arm = SNAKE.model("physical")
+    held = GroundContact(Ground(height=0.3, lift=True), arm, SNAKE, arm.neutral(), 1e-3)
+    with complains(StateError, "its base is fixed: give Ground(height=-"):
+        held.started(arm.neutral())
+
+
 def test_cylinders_have_circles_near_their_ends_and_corners_inside_of_them():
     body = cylinder(0.05, 0.12)
     points = corners(body, body.model(base="free"))
