@@ -77,6 +77,9 @@ def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
         task=replace(TASK, name="a<b>", unit="<i>", begin=0.5), kept_out={"constraint <u>": 1}
     )
     write_gallery(named, tmp_path, bodies=0)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "index.html", "progress.png", "winners.json"
+    }  # fmt: skip
     page = (tmp_path / "index.html").read_text()
     for text in ("a&lt;b&gt;, 0.1 s, scored from 0.05 s on", "&lt;i&gt;", "constraint &lt;u&gt;"):
         assert text in page

@@ -351,6 +351,18 @@ def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
             carry.undocked(state, longer, longer.model("physical", "free"))
 
 
+def test_hinges_that_were_never_there_are_at_zero_when_a_module_docks():
+    model = examples.snake(2).model("dyad", "free", gravity=(0, 0, 0))
+    found = simulate(
+        model, None, None, 0.02, organism=examples.snake(2), integrator="RK4",
+        events=[Dock(0.01, "m1", 3, "new", 4)],
+    )  # fmt: skip
+    part = found.parts[-1]
+    assert len(part.model.joint_names) == 2
+    np.testing.assert_allclose(part.q[0, 7:], 0.0, atol=ROUNDING)
+    np.testing.assert_allclose(part.v[0], 0.0, atol=ROUNDING)
+
+
 def test_two_events_at_one_time_take_no_time_between():
     organism = examples.snake(4)
     model = organism.model("physical", "free", gravity=(0, 0, 0))

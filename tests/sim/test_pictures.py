@@ -24,7 +24,7 @@ from modurob import (
     simulate,
 )
 from modurob.drawing import charts
-from modurob.sim.output import plots
+from modurob.sim.output import plots, video
 from oracles import complains
 
 SMALL = 96  # pixels: enough to see that something moves
@@ -309,6 +309,20 @@ def test_frames_are_piped_to_ffmpeg(crab, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     crab.animate(tmp_path / "a.mp4", fps=5, size=64)
     assert (tmp_path / "a.mp4").read_text() == "3 frames"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
+def test_an_error_while_frames_are_drawn_goes_through(tmp_path, monkeypatch):
+    fake_ffmpeg(tmp_path, "import sys; sys.stdin.buffer.read()")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def frames():
+        yield np.zeros((4, 6, 3), dtype=np.uint8)
+        raise KeyError("a frame")
+
+    with pytest.raises(KeyError, match="a frame"):
+        video.write(tmp_path / "a.mp4", frames(), 5.0)
+    assert not (tmp_path / "a.mp4").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
