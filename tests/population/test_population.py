@@ -501,6 +501,7 @@ def test_trees_of_one_shape_share_a_list_of_parents():
         assert found[0][1] == found[1][1]
         for (order, above), each in zip(found, (parent, other), strict=True):
             assert sorted(order) == list(range(6))
+            assert (order[0], above[0]) == (0, -1)
             for place in range(1, 6):
                 assert above[place] < place
                 assert order[above[place]] == each[order[place]]
