@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -349,6 +350,17 @@ def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
         longer = organism.with_parameters("m0", "m1", size=size)
         with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the mod"):
             carry.undocked(state, longer, longer.model("physical", "free"))
+
+
+def test_progress_goes_on_through_bodies_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(sys.modules["modurob.sim.simulate"], "REPORT_PERIOD_S", 0.0)
+    told = []
+    simulate(
+        examples.snake(3).model("physical", "free"), None, None, 0.2, integrator="RK4", dt=0.01,
+        events=[Undock(0.1, "m2")], progress=told.append, organism=examples.snake(3),
+    )  # fmt: skip
+    expected = np.concatenate([0.05 * np.arange(1, 11), 0.5 + 0.025 * np.arange(1, 21)])
+    np.testing.assert_allclose(told, expected)
 
 
 def test_hinges_that_were_never_there_are_at_zero_when_a_module_docks():
