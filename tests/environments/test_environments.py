@@ -283,6 +283,8 @@ def test_some_bodies_start_anew_as_in_the_loop_of_gymnasium():
 def test_spaces_periods_and_episodes_are_those_of_the_guide():
     env = make("Walk").unwrapped
     assert gymnasium.spec("modurob/Walk-v0").max_episode_steps == 500
+    for kind in (environments.OrganismEnv, environments.OrganismVectorEnv):
+        assert kind.metadata["render_fps"] == 50
     for each in (env, make("Walk", period=0.1).unwrapped, many("Walk", 2, period=0.1)):
         assert each.metadata["render_fps"] * each.batch.period == 1
     assert (env.observation_space.low == -1e3).all()
@@ -521,3 +523,249 @@ def test_without_gymnasium_the_error_says_how_to_install_it():
     code = "import sys; sys.modules['gymnasium'] = None; import modurob.environments"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "StateError: Gymnasium is not installed: pip install 'modurob[gymnasium]'" in done.stderr
+
+
+def test_starts_lie_within_limits_up_to_rounding():
+    limited = SNAKE.with_parameters(limits=(-0.3, 0.2))
+    base = [0, 0, 0.5, 1, 0, 0, 0]
+    for off, within in ((5e-10, True), (1e-6, False)):
+        for joint in (0.2 + off, -0.3 - off):
+            start = np.array([*base, 0.1, joint, 0.0])
+            if within:
+                batch = make("Walk", organism=limited, start=start).unwrapped.batch
+                ends = np.clip(start[7:], -0.3, 0.2)
+                np.testing.assert_array_equal(batch._start[0, 7:], ends)
+                assert (batch._low >= -0.3).all()
+                assert (batch._high <= 0.2).all()
+            else:
+                with pytest.raises(mr.StateError, match=r"outside its limits -0\.3 to 0\.2"):
+                    make("Walk", organism=limited, start=start)
+
+
+def test_one_start_is_that_of_all_bodies_and_entries_behind_their_joints_are_left_out():
+    start = np.array([0, 0, 0.5, 1, 0, 0, 0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    batch = many("Walk", 2, organism=[SNAKE, mr.examples.snake(6)], start=start).unwrapped.batch
+    np.testing.assert_array_equal(batch._start[0, 7:], [0.1, 0.2, 0.3, 0, 0])
+    np.testing.assert_array_equal(batch._start[1], start)
+    each = np.array([start, [0, 0, 0.5, 1, 0, 0, 0, 0.6, 0.7, 0.8, 0.9, 1.0]])
+    envs = many("Walk", 2, organism=[mr.examples.snake(6)] * 2, start=each, start_noise=0.0)
+    np.testing.assert_array_equal(envs.reset(seed=0)[0][:, 13:18], each[:, 7:].astype(np.float32))
+
+
+def test_a_period_has_steps_of_a_millisecond_or_less_that_fit_into_it():
+    for period, stiff in ((0.02, {}), (0.02005, {}), (0.02, {"servo_rate": 3000.0})):
+        batch = make("Walk", period=period, **stiff).unwrapped.batch
+        dt = batch.stepper._task.step
+        assert batch._steps * dt == pytest.approx(period, rel=1e-12)
+        assert (batch._steps == np.ceil(1e3 * period)) == (not stiff)
+        assert dt <= 1e-3 * (1 + 1e-9)
+    for period in (0.0204, 0.0196, 3e-4):
+        with pytest.raises(mr.StateError, match=r"is no multiple of dt = 0\.001 s"):
+            make("Walk", period=period, dt=1e-3)
+
+
+def test_fixed_bodies_stay_where_they_are_on_a_ground():
+    envs = [make("Reach", ground=ground).unwrapped for ground in (None, mr.Ground())]
+    for env in envs:
+        env.reset(seed=0)
+        for _ in range(2):
+            env.step(np.array([0.1, -0.2, 0.3]))
+    np.testing.assert_allclose(envs[1].batch.now.q, envs[0].batch.now.q, atol=ROUNDING)
+
+
+def test_actions_beyond_one_count_as_one():
+    ends = []
+    for action in (np.array([1.0, -1.0, 1.0]), np.array([2.0, -7.0, 1.5])):
+        env = make("Reach").unwrapped
+        env.reset(seed=0)
+        ends.append(env.step(action)[0])
+    np.testing.assert_array_equal(*ends)
+
+
+def test_a_run_starts_with_servos_at_rest():
+    env = make("Walk", start_noise=0.1).unwrapped
+    env.reset(seed=3)
+    env.step(np.zeros(3))
+    np.testing.assert_array_equal(env.trajectory().tau[0], np.zeros(9))
+    assert np.abs(env.trajectory().q[0, 7:]).max() > 0.02
+
+
+def test_walking_counts_the_way_along_the_heading_and_the_power_over_the_weight():
+    env = make("Walk", heading=0.7, energy_cost=0.1).unwrapped
+    env.reset(seed=0)
+    now, way = env.batch.now, np.array([0.03, -0.05, 0.2])
+    later = now._replace(center=now.center + way, work=now.work + 3.0)
+    reward, terminated, info = env.batch.task.outcome(now, later, 0.02)
+    speed = (0.03 * np.cos(0.7) - 0.05 * np.sin(0.7)) / 0.02
+    power = 3.0 / 0.02 / (env.model.mass.sum() * 9.81)
+    assert (info["speed"][0], info["power"][0]) == pytest.approx((speed, power))
+    assert reward[0] == pytest.approx(speed - 0.1 * power)
+    assert not terminated[0]
+
+
+def test_the_motors_of_weightless_bodies_cost_nothing():
+    weightless = mr.Population([SNAKE], "dyad", "free", gravity=(0, 0, 0))
+    batch = many("Walk", 1, organism=weightless).unwrapped.batch
+    later = batch.now._replace(work=batch.now.work + 3.0)
+    assert batch.task.outcome(batch.now, later, 0.02)[2]["power"][0] == 0.0
+    light = SNAKE.with_parameters(mass=0.01)  # of less than a newton in all
+    batch = make("Walk", organism=light).unwrapped.batch
+    later = batch.now._replace(work=batch.now.work + 3.0)
+    power = batch.task.outcome(batch.now, later, 0.02)[2]["power"][0]
+    assert power == pytest.approx(3.0 / 0.02 / (0.04 * 9.81))
+
+
+def test_observations_of_free_bodies_are_those_of_their_bases():
+    start = np.concatenate([[0.3, -0.2, 1.0, 0.1, 0.7, -0.1, 0.7], [0.4, -0.5, 0.6]])
+    start[3:7] /= np.linalg.norm(start[3:7])
+    ground = mr.Ground(slope=(0.1, 0.2))
+    env = make("Balance", start=start, push=0.2, ground=ground).unwrapped
+    env.reset(seed=4)
+    seen = env.step(np.array([0.1, -0.2, 0.3]))[0]
+    q, v = env.batch.now.q[0], env.batch.now.v[0]
+    R = mr.spatial.so3.from_quaternion(q[3:7])
+    height = q[2] - (0.1 * q[0] + 0.2 * q[1])
+    action = [0.1, -0.2, 0.3]
+    expected = [[height], R.T @ [1, 0, 0], R.T @ [0, 0, 1], v[:6], q[7:], v[6:], action]
+    np.testing.assert_allclose(seen, np.concatenate(expected), rtol=1e-6, atol=1e-6)
+    assert np.linalg.norm(v[:6]) > 1e-3
+
+
+def test_tilts_are_numbers_in_spite_of_rounding():
+    env = make("Balance").unwrapped
+    env.reset(seed=0)
+    batch, turned = env.batch, mr.spatial.so3.exp(np.array([np.pi, 0, 0]))
+    for R, tilt in ((np.eye(3), 0.0), (turned, np.pi)):
+        later = batch.now._replace(R=(1 + 1e-12) * batch.now.R @ R)
+        assert batch.task.outcome(batch.now, later, 0.02)[2]["tilt"][0] == pytest.approx(tilt)
+
+
+def test_options_reach_to_the_ends_of_their_ranges():
+    for name, options in (
+        ("Walk", {"heading": 2 * np.pi, "energy_cost": 0.0}),
+        ("Walk", {"heading": -2 * np.pi}),
+        ("Balance", {"largest_tilt": 0.05, "push": 0.0, "energy_cost": 0.0}),
+        ("Dock", {"reach": [0.0, 0.0]}),
+    ):
+        make(name, **options)
+    for name, options in (
+        ("Walk", {"heading": 6.29}),
+        ("Walk", {"heading": -6.29}),
+        ("Walk", {"energy_cost": -0.1}),
+        ("Balance", {"largest_tilt": -0.01}),
+        ("Balance", {"largest_tilt": 3.15}),
+        ("Balance", {"push": -0.1}),
+        ("Balance", {"energy_cost": -0.1}),
+        ("Reach", {"tolerance": -0.1}),
+        ("Dock", {"reach": (0.1, -0.1)}),
+        ("Dock", {"reach": (-0.1, 0.1)}),
+        ("Dock", {"reach": (0.1, 0.1, 0.1)}),
+    ):
+        with pytest.raises(mr.StateError, match=next(iter(options))):
+            make(name, **options)
+
+
+def test_distances_up_to_the_tolerance_count():
+    env = make("Reach", tolerance=0.0).unwrapped
+    env.reset(seed=0)
+    task, now = env.batch.task, env.batch.now
+    assert task.target.shape == (1, 4, 4)
+    assert not task.outcome(now, now, 0.02)[2]["is_success"][0]
+    task.target[0, :3, 3] = task.tip_poses(now.R, now.p)[1][0]
+    assert task.outcome(now, now, 0.02)[2]["is_success"][0]
+
+
+@pytest.mark.parametrize(
+    ("way", "angle", "docked"),
+    [(0.0049, 0.099, True), (0.0051, 0.0, False), (0.0, 0.101, False), (0.0, -0.101, False)],
+)
+def test_a_port_docks_within_the_reach_of_the_latch_and_ends_the_task(way, angle, docked):
+    env = make("Dock").unwrapped
+    env.reset(seed=0)
+    task, now = env.batch.task, env.batch.now
+    R, p = task.tip_poses(now.R, now.p)
+    task.target[0, :3, :3] = R[0] @ mr.spatial.so3.exp(np.array([0.0, angle, 0.0]))
+    task.target[0, :3, 3] = p[0] + way * np.array([0.0, 0.6, -0.8])
+    _, terminated, info = task.outcome(now, now, 0.02)
+    assert (terminated[0], info["is_success"][0]) == (docked, docked)
+    assert info["angle"][0] == pytest.approx(abs(angle), abs=ROUNDING)
+    assert info["distance"][0] == pytest.approx(way, abs=ROUNDING)
+
+
+def test_the_default_tip_is_the_first_free_port_of_the_module_docked_last():
+    organism = mr.examples.crab()
+    (tip,) = make("Reach", organism=organism).unwrapped.batch.task.tips
+    last = [name for name in organism.modules if len(list(organism.free_ports(name)))][-1]
+    assert (tip.module, tip.port) == (last, next(iter(organism.free_ports(last))))
+    assert len(list(organism.free_ports(organism.modules[0]))) > 0
+    for wrong in ("m2", ("m2",), ("m2", "out", 1)):
+        with pytest.raises(mr.StateError, match="tip is a module and a port"):
+            make("Reach", tip=wrong)
+
+
+def test_targets_of_different_bodies_are_those_of_each_alone():
+    longer = mr.examples.arm("baba")
+    for order in ([ARM, longer], [longer, ARM]):
+        together = many("Dock", 2, organism=order).unwrapped
+        together.reset(seed=5)
+        for k, organism in enumerate(order):
+            alone = make("Dock", organism=organism).unwrapped
+            alone.reset(seed=5 + k)
+            np.testing.assert_allclose(
+                together.batch.task.target[k], alone.batch.task.target[0], atol=ROUNDING
+            )
+
+
+def test_episodes_of_many_bodies_can_end_after_one_action():
+    envs = many("Reach", 2, max_episode_steps=1)
+    envs.reset(seed=0)
+    assert envs.render() is None
+    ends = [envs.step(np.zeros((2, 3)))[3].tolist() for _ in range(3)]
+    assert ends == [[True, True], [False, False], [True, True]]  # between them, new starts
+    endless = environments.OrganismVectorEnv("reach", ARM)
+    endless.reset(seed=0)
+    assert not endless.step(np.zeros((1, 3)))[3].any()
+
+
+def test_many_bodies_have_a_picture_each():
+    envs = many("Reach", 2, organism=[ARM, SNAKE], render_mode="rgb_array")
+    envs.reset(seed=0)
+    first, other = envs.render()
+    alone = make("Reach", render_mode="rgb_array")
+    alone.reset(seed=0)
+    np.testing.assert_array_equal(first, alone.render())
+    assert first.shape != other.shape or (first != other).any()
+
+
+def test_the_camera_stands_28_degrees_beside_the_view_along_y_and_22_degrees_up():
+    """Measured by targets that move along x, y and z: to the right, away and up."""
+    env = make("Reach", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+
+    def seen(place):  # (right, up) of the ball in the picture
+        env.batch.task.target[0, :3, 3] = place
+        frame = env.render().astype(int)
+        rows, columns = np.nonzero((frame[..., 0] > 180) & (frame[..., 1] < 90))
+        return np.array([columns.mean(), -rows.mean()])
+
+    size = 1.5 * np.ptp(scene.build(ARM, env.model, env.batch.now.q[0]).points, axis=0).max()
+    center = env.model.base_pose[:3, 3] + size * np.array([0.3, 0.15, 0.3])
+    x, y, z = (seen(center + 0.1 * size * e) - seen(center - 0.1 * size * e) for e in np.eye(3))
+    assert np.rad2deg(np.arctan2(y[0], x[0])) == pytest.approx(28, abs=6)  # a mild perspective
+    assert np.rad2deg(np.arctan2(y[1] / np.sin(np.deg2rad(62)), z[1])) == pytest.approx(22, abs=3)
+    assert 0.11 < z[1] / 480 < 0.14  # a fifth of the view is an eighth of its width, all of it
+    assert env.render().shape[0] == pytest.approx(380, abs=8)
+    assert (env.render()[[0, -1], [0, -1]] == 255).all()  # white, where nothing is
+
+
+def test_marks_on_the_floor_show_that_a_body_moves():
+    env = make("Walk", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    first, batch = env.render(), env.batch
+    assert all(side % 2 == 0 for side in first.shape[:2])  # as films need
+    shift = np.array([0.6 * env._camera._sizes[0] / 4, 0, 0])  # marks are a quarter apart
+    q = batch.now.q.copy()
+    q[:, :3] += shift
+    batch.now = batch.now._replace(q=q, center=batch.now.center + shift)
+    changed = (np.abs(env.render().astype(int) - first) > 20).any(axis=-1).mean()
+    assert 0.001 < changed < 0.05

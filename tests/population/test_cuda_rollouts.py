@@ -8,7 +8,7 @@ import pytest
 import modurob as mr
 from modurob.compiler.emit_population import MASK_BITS
 from modurob.population.cuda import CudaExecutor
-from modurob.population.device import WARP, block_slots, depth_first
+from modurob.population.device import WARP, DeviceTables, block_slots, depth_first
 from modurob.population.rollout import rises, task_of
 
 from .cuda_shim import COMPILER, CpuLauncher
@@ -238,7 +238,7 @@ def test_blocks_of_large_bodies_have_fewer_and_fit_side_by_side(bodies):
     of_body, lane = np.divmod(slots, WARP)
     lanes = np.bincount(of_body)
     assert len(np.unique(slots)) == bodies
-    assert lanes.max() == max(lane) + 1 <= WARP
+    assert lanes.max() == max(lane) + 1 <= WARP == 32  # threads of a warp, on every GPU
     begins = np.flatnonzero(lane == 0)
     assert (starts[begins] == 0).all()
     np.testing.assert_array_equal((starts + size)[:-1][lane[1:] > 0], starts[1:][lane[1:] > 0])
@@ -307,3 +307,14 @@ def test_cuda_without_cupy_says_what_to_install(cubes):
     population = mr.Population([cubes.organism(0)])
     with pytest.raises(mr.errors.StateError, match=r"pip install 'modurob\[cuda\]'"):
         population.rollout(0.01, target="cuda")
+
+
+def test_the_largest_bodies_come_first_and_alike_ones_are_together(cubes):
+    bodies = [cubes.organism(k) for k in (0, 9, 1, 0, 5, 9)]
+    population = mr.Population(bodies)
+    device, count = DeviceTables(population.tables), population.tables.count
+    assert sorted(device.order) == list(range(6))
+    np.testing.assert_array_equal(device.count, count[device.order])
+    assert (np.diff(device.count) <= 0).all()
+    place = np.argsort(device.order)
+    assert abs(place[0] - place[3]) == abs(place[1] - place[5]) == 1

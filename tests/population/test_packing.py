@@ -24,7 +24,7 @@ REEL = mr.ModuleType(
     symbol="R",
     size=0.1,
     title="Two that dock by port 1 have hinges on one line, with nothing between them",
-    bodies=[{"name": "drum", "mass": 1.0, "inertia": [1e-3] * 3}, {"name": "axle"}],
+    bodies=[{"name": "drum", "mass": 0.8, "inertia": [1e-3] * 3}, {"name": "axle"}],
     joints=[{"name": "spin", "kind": "revolute", "parent": "drum", "child": "axle",
              "axis": [1, 0, 0]}],
     ports=[

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.population.groups import lane_groups
+from modurob.population import lanes
+from modurob.population.groups import _ordered, lane_groups
 from modurob.population.poses import fastest_rates
-from modurob.population.rollout import rises, task_of
+from modurob.population.rollout import largest_step, rises, task_of
 from modurob.stepping.contact import GroundContact
 from modurob.stepping.ground import corner_depths, corners
 
@@ -62,8 +63,16 @@ def alone(population, task, k):
     return q, v, work
 
 
+@pytest.fixture(scope="module")
+def fixed():
+    """Bodies with a fixed base, some with slides, at places of their own."""
+    bodies = [mr.examples.arm(modules) for modules in ("bab", "aca", "babac")]
+    place = mr.spatial.se3.exp(np.array([0.3, -0.2, 0.1, 0.4, 0.5, -0.6]))
+    return mr.Population([bodies[0], bodies[1].with_base_pose(place), bodies[2]], base="fixed")
+
+
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
-@pytest.mark.parametrize("name", ["cubes", "arms"])
+@pytest.mark.parametrize("name", ["cubes", "arms", "fixed"])
 def test_dynamics_of_all_bodies_are_those_of_their_models(name, quantity, request):
     population, rng = request.getfixturevalue(name), np.random.default_rng(0)
     q = np.zeros((len(population), population.nq.max()))
@@ -266,6 +275,10 @@ def test_bodies_with_a_fixed_base_swing():
         ({"kd": np.ones(3)}, "kd is one number"),
         ({"start": np.zeros((2, 3))}, "start q has shape"),
         ({"every": 1.5e-3}, "no multiple of the step"),
+        ({"every": 2.1e-3}, "no multiple of the step"),
+        ({"start": [np.zeros((2, 3))] * 3}, r"start is q or \(q, v\), got 3 arrays"),
+        ({"kp": np.inf}, "kp must hold finite real numbers"),
+        ({"kd": -1e-3}, "kd must be zero or positive, got -0.001"),
         ({"target": "tpu"}, "no target 'tpu'"),
         ({"dtype": "float32"}, "float32"),
         ({"ground": mr.Ground(stiffness=1e9)}, "need dt = "),
@@ -358,3 +371,186 @@ def test_a_body_that_fails_in_a_stepper_leaves_the_others_alone(cubes):
         stepper.restart(first, np.nan * start, v)
     with pytest.raises(mr.StateError, match="references has shape"):
         stepper.advance(references[:1], 20)
+
+
+@pytest.mark.parametrize("name", ["cubes", "arms", "fixed"])
+def test_default_gains_are_critical_for_the_inertia_that_joints_feel(name, request):
+    population = request.getfixturevalue(name)
+    stepper = population.stepper(1e-4, servo_rate=7.0)
+    for k in range(len(population)):
+        model, n = population.model(k), population.joints[k]
+        M = model.mass_matrix(stepper.q[k, : model.nq])
+        felt = 1 / np.diag(np.linalg.inv(M))[-n:]
+        np.testing.assert_allclose(stepper.law.kp[k, :n], 7.0**2 * felt, rtol=1e-9)
+        np.testing.assert_allclose(stepper.law.kd[k, :n], 2 * 7.0 * felt, rtol=1e-9)
+        sprung = [name.endswith("spring") or rate > 0 for name, rate in zip(
+            model.joint_names, model.stiffness, strict=True)]  # fmt: skip
+        np.testing.assert_array_equal(stepper.law.torque[k, :n], np.where(sprung, 0.0, np.inf))
+
+
+@pytest.mark.parametrize("name", ["cubes", "arms"])
+def test_the_ground_of_each_body_is_as_stiff_as_in_its_simulation(name, request):
+    population, ground = request.getfixturevalue(name), mr.Ground(friction=0.3)
+    for step in (STEP_S, 2e-4):
+        q = population.stepper(1e-4).q
+        given = (ground, None, None, None, None, None, "auto", "float64")
+        task = task_of(population.tables, 0.1, step, None, *given, strict=False)
+        for k in range(len(population)):
+            model = population.model(k)
+            law = GroundContact(ground, model, population.organism(k), q[k, : model.nq], step).law
+            found = [x[k] for x in task.contact]
+            np.testing.assert_allclose(found, law, rtol=1e-9)
+
+
+def test_a_step_may_be_as_long_as_the_fastest_rate_allows(cubes):
+    """Of servos by kp and kd alone, and of a ground of a given stiffness."""
+    q, joints = cubes.stepper().q, int(cubes.joints.max())
+    for gains in ((50.0, 0.0), (0.0, 0.02)):
+        rates = []
+        for k in range(len(cubes)):
+            M = cubes.model(k).mass_matrix(q[k, : cubes.nq[k]])
+            fastest = np.linalg.eigvals(np.linalg.inv(M)[6:, 6:] * max(gains)).real.max()
+            rates.append(np.sqrt(fastest) if gains[0] else fastest)
+        longest = 1.0 / max(rates)
+        assert largest_step(cubes.tables, q, *gains) == pytest.approx(longest)
+        cubes.stepper(0.999 * longest, None, *gains)
+        with pytest.raises(mr.StateError, match=f"too long for body {np.argmax(rates)} "):
+            cubes.stepper(1.001 * longest, None, *gains)
+    assert largest_step(cubes.tables, q, 0.0, 0.0) > 1e6  # no friction: nothing is too long
+    assert cubes.stepper(kp=np.full(len(cubes), 0.5)).law.kp.shape == (len(cubes), joints)
+    ground, rates = mr.Ground(stiffness=3e3), []
+    for k in range(len(cubes)):
+        model = cubes.model(k)
+        start = q[k, : model.nq]
+        rates.append(GroundContact(ground, model, cubes.organism(k), start, 1e-5).rate)
+    cubes.stepper(0.999 / max(rates), ground, 0.1, 0.0)
+    with pytest.raises(mr.StateError, match=f"body {np.argmax(rates)} .* a ground of 3000 N/m"):
+        cubes.stepper(1.001 / max(rates), ground, 0.1, 0.0)
+
+
+def test_a_body_may_start_as_deep_as_two_weights_press_one_corner(cubes):
+    ground = mr.Ground(stiffness=2e3)
+    q, k = cubes.stepper(ground=ground).q, 3
+    depth = cubes.model(k).mass.sum() * 9.81 / 2e3
+    for share, refused in ((1.99, False), (2.01, True)):
+        start = q.copy()
+        start[k, 2] -= share * depth
+        if refused:
+            with pytest.raises(mr.StateError, match=rf"body {k} starts .* \(1 bodies in all\)"):
+                cubes.stepper(ground=ground, start=start)
+        else:
+            np.testing.assert_array_equal(cubes.stepper(ground=ground, start=start).q, start)
+
+
+def test_starts_are_padded_with_zeros_and_have_unit_quaternions(cubes):
+    q, v = cubes.stepper().q, np.ones(cubes.stepper().v.shape)
+    shortest = int(np.argmin(cubes.joints))
+    q[shortest, cubes.nq[shortest] :] = 0.7
+    q[2, 3:7] *= 1.0009
+    q[:, 2] += 0.05
+    for ground in (None, mr.Ground(lift=True)):
+        stepper = cubes.stepper(ground=ground, start=[q, v])
+        assert not stepper.q[shortest, cubes.nq[shortest] :].any()
+        assert not stepper.v[shortest, cubes.nv[shortest] :].any()
+        np.testing.assert_array_equal(stepper.v[0], np.arange(v.shape[1]) < cubes.nv[0])
+        np.testing.assert_allclose(np.linalg.norm(stepper.q[:, 3:7], axis=1), 1, rtol=1e-15)
+        np.testing.assert_array_equal(stepper.q[:, :3], q[:, :3])  # above the ground: they stay
+    q[4, 3:7] *= 0.9985
+    with pytest.raises(mr.StateError, match=r"start q\[4, 3:7\] is a unit quaternion .*got 0.9985"):
+        cubes.stepper(start=q)
+
+
+def test_records_are_at_multiples_of_a_time_and_at_the_end(cubes):
+    run = cubes.rollout(5e-3, every=2e-3)
+    np.testing.assert_allclose(run.times, [0, 2e-3, 4e-3, 5e-3])
+    assert len(run.trace) == 4
+    assert (run.trace[-1] == run.base_pose).all()
+
+
+def test_parts_of_steps_and_of_bodies_make_no_difference(cubes, monkeypatch):
+    given = {"gaits": waves(cubes), "ground": mr.Ground(), "begin": 7e-3, "every": 0.01}
+    whole = cubes.rollout(0.03, **given)
+    monkeypatch.setattr(lanes, "STEPS_AT_ONCE", 4)
+    monkeypatch.setattr(lanes, "BODIES_AT_ONCE", 8)
+    some = mr.Population([cubes.organism(k) for k in range(len(cubes))])
+    parts = some.rollout(0.03, **given)
+    for name in ("q", "v", "work", "trace", "start_pose"):
+        assert getattr(whole, name).tobytes() == getattr(parts, name).tobytes()
+    groups = lane_groups(cubes.tables, np.arange(len(cubes)), width=4)
+    portions = list(lanes._portions(groups))
+    assert len(portions) > 1
+    for portion in portions:
+        assert sum(each.body.size for each in portion) <= 8
+    bodies = [each.body.ravel() for portion in portions for each in portion]
+    np.testing.assert_array_equal(
+        np.concatenate(bodies), np.concatenate([each.body.ravel() for each in groups])
+    )
+
+
+def test_trees_of_one_shape_share_a_list_of_parents():
+    """Whatever order their links were docked in; a parent comes before its children."""
+    rng, trees = np.random.default_rng(2), {}
+    for _ in range(40):
+        parent = np.array([-1, *(int(rng.integers(0, k)) for k in range(1, 6))])
+        number = np.concatenate([[0], 1 + rng.permutation(5)])
+        while any(number[parent[k]] > number[k] for k in range(1, 6)):
+            number = np.concatenate([[0], 1 + rng.permutation(5)])
+        other = np.full(6, -1)
+        other[number[1:]] = number[parent[1:]]
+        found = [_ordered(each.astype(np.int64).tobytes()) for each in (parent, other)]
+        assert found[0][1] == found[1][1]
+        for (order, above), each in zip(found, (parent, other), strict=True):
+            assert sorted(order) == list(range(6))
+            assert (order[0], above[0]) == (0, -1)
+            for place in range(1, 6):
+                assert above[place] < place
+                assert order[above[place]] == each[order[place]]
+        trees.setdefault(found[0][1], []).append(parent)
+    assert len(trees) > 10
+    assert _ordered(np.array([-1, 0, 0, 2]).tobytes())[0] == (0, 2, 3, 1)  # larger trees first
+
+
+def test_a_population_tells_its_size_and_gives_bodies_by_number(cubes):
+    joints = [len(cubes.model(k).joint_names) for k in range(len(cubes))]
+    links = len(cubes.tables.rows)
+    text = f"{len(joints)} bodies of {min(joints)} to {max(joints)} joints, {links} distinct links"
+    assert repr(cubes) == f"<Population: {text}>"
+    assert cubes.organism(np.int64(2)) == cubes.organism(2)
+    for wrong in (-1, 1.0, "m0"):
+        with pytest.raises(mr.UnknownNameError, match="bodies are 0 to"):
+            cubes.organism(wrong)
+
+
+def test_waves_keep_copies_that_nothing_can_change():
+    amplitude = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
+    made = mr.JointWaves(amplitude, 0.7, amplitude, [0.0, 2.0])
+    amplitude[:] = 9.0
+    assert len(made) == 2
+    np.testing.assert_array_equal(made.amplitude, [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
+    np.testing.assert_array_equal(made.phase, np.full((2, 3), 0.7))
+    np.testing.assert_array_equal(made.frequency, [0.0, 2.0])
+    for array in (made.amplitude, made.phase, made.offset, made.frequency):
+        assert not array.flags.writeable
+    for given, message in (
+        ({"amplitude": [0.1]}, r"amplitude is \(bodies, most joints\), got shape \(1,\)"),
+        ({"phase": np.zeros(2)}, r"phase has shape \(2,\), expected one number or \(2, 3\)"),
+        ({"frequency": [1.0, np.inf]}, r"frequency of body 1 is inf: .*\(1 are not\)"),
+    ):
+        with pytest.raises(mr.StateError, match=message):
+            mr.JointWaves(**{"amplitude": np.zeros((2, 3)), **given})
+
+
+def test_a_stepper_may_restart_none_and_takes_one_step_or_more(cubes):
+    stepper = cubes.stepper(ground=mr.Ground())
+    q, v = stepper.q.copy(), stepper.v.copy()
+    stepper.restart(np.zeros(len(cubes), dtype=bool), q + 1.0, v + 1.0)
+    np.testing.assert_array_equal(stepper.q, q)
+    references = np.zeros((len(cubes), int(cubes.joints.max())))
+    stepper.advance(references, 1)
+    with pytest.raises(mr.StateError, match="steps must be a whole number of 1 or more"):
+        stepper.advance(references, 0)
+    held = cubes.rollout(STEP_S, ground=mr.Ground())
+    np.testing.assert_array_equal(stepper.q, held.q)
+    q[1, 2] += 0.4  # set down again
+    stepper.restart(np.arange(len(cubes)) == 1, q, v)
+    assert stepper.q[1, 2] == pytest.approx(q[1, 2] - 0.4)

@@ -129,6 +129,8 @@ def test_each_number_of_a_wave_counts():
     waves = [*product((0.2, 0.3), phases, (0.0, 0.1))]
     assert len({key(*wave) for wave in waves}) == len(waves)
     assert key(0.3, 0.4, 0.1) == key(0.3, 0.4 + 2 * np.pi, 0.1)
+    assert len({key(0.3 + x, 0, 0.1 + y) for x in (0, 1e-8) for y in (0, 1e-8)}) == 4
+    assert key(0.3 + 1e-12, 0.4, 0.1) == key(0.3, 0.4 + 1e-12, 0.1 + 1e-12)
     assert key(0.0, 0.4, 0.1) == key(0.0, 0.9, 0.1)  # no wave has no phase
 
 
@@ -174,6 +176,75 @@ def test_uneven_modules_have_no_symmetry():
     shifted, limited = mr.ModuleType(**data), cube.with_parameters(limits=(-0.5, 1.0))
     assert len(symmetries(shifted, True)) == 1
     assert len(symmetries(limited, True)) == 1
+    data["bodies"][0]["center_of_mass"] = [1e-7, 0.0, 0.0]  # more than rounding of 0.1 m
+    assert len(symmetries(mr.ModuleType(**data), True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("viscous", 0.1), ("coulomb", 0.1), ("rotor_inertia", 1e-5), ("gear_ratio", 2.0),
+     ("stiffness", 3.0), ("damping", 0.2), ("upper", 0.5)],
+)  # fmt: skip
+def test_joints_that_differ_in_one_number_are_not_exchanged(field, value):
+    data = mr.catalog["superbot"].document()
+    for joint in data["joints"]:
+        joint |= {"rotor_inertia": 2e-5, "stiffness": 2.0, "gear_ratio": 3.0}
+    assert len(symmetries(mr.ModuleType(**data), False)) == 4
+    data["joints"][0][field] = value
+    ends = symmetries(mr.ModuleType(**data), False)
+    assert 1 <= len(ends) <= 2
+    assert all(each.joints[0][0] == 0 for each in ends)  # in its own place
+
+
+def test_a_cube_is_as_symmetric_as_its_masses_are():
+    data = mr.catalog["chen_link"].document()
+    (body,) = data["bodies"]
+    assert len(symmetries(mr.ModuleType(**data), False)) == 24
+    moment = float(np.ravel(np.diag(np.atleast_2d(body["inertia"])))[0])
+    body["inertia"] = [moment, moment, moment * (1 + 1e-7)]
+    assert len(symmetries(mr.ModuleType(**data), False)) == 8  # turns of a square prism
+
+
+def test_a_module_with_one_port_has_the_turns_that_its_shape_allows():
+    data = mr.catalog["chen_link"].document()
+    data["ports"] = data["ports"][:1]
+    assert len(symmetries(mr.ModuleType(**data), False)) == 4
+
+
+def two_halves(**change):
+    """Two cubes side by side on a hinge between them, alike but for changes of the second."""
+    data = {
+        "name": "pair", "symbol": "P", "size": 0.2,
+        "bodies": [
+            {"name": name, "mass": 1.0, "center_of_mass": [x, 0, 0], "inertia": [1e-3] * 3}
+            for name, x in (("left", -0.05), ("right", 0.05))
+        ],
+        "joints": [
+            {"name": "twist", "kind": "revolute", "parent": "left", "child": "right",
+             "axis": [1, 0, 0]}
+        ],
+        "ports": [
+            {"label": k, "body": name, "position": [0.1 * x, 0, 0], "normal": [x, 0, 0],
+             "reference": [0, 0, 1], "connector": "c", "mates": ["c"]}
+            for k, name, x in ((1, "left", -1), (2, "right", 1))
+        ],
+        "shapes": [
+            {"body": name, "form": "box", "size": [0.1, 0.1, 0.1], "position": [x, 0, 0]}
+            for name, x in (("left", -0.05), ("right", 0.05))
+        ],
+    }  # fmt: skip
+    data["bodies"][1] |= change
+    return mr.ModuleType(**data)
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [({}, 2), ({"mass": 1 + 1e-7}, 1), ({"inertia": [1e-3, 1e-3, 1.001e-3]}, 1),
+     ({"center_of_mass": [0.05 + 1e-7, 0, 0]}, 1), ({"mass": 1 + 1e-12}, 2)],
+)  # fmt: skip
+def test_halves_that_swap_have_the_same_mass_moments_and_places(change, count):
+    """By a half turn about z."""
+    assert len(symmetries(two_halves(**change), False)) == count
 
 
 def test_gaits_count_and_waves_of_locked_joints_do_not():

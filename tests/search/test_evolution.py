@@ -25,6 +25,7 @@ from modurob.search import (
     Individual,
     SearchTask,
     evaluate,
+    evolution,
     evolve,
     gallery,
     write_gallery,
@@ -76,6 +77,9 @@ def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
         task=replace(TASK, name="a<b>", unit="<i>", begin=0.5), kept_out={"constraint <u>": 1}
     )
     write_gallery(named, tmp_path, bodies=0)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "index.html", "progress.png", "winners.json"
+    }  # fmt: skip
     page = (tmp_path / "index.html").read_text()
     for text in ("a&lt;b&gt;, 0.1 s, scored from 0.05 s on", "&lt;i&gt;", "constraint &lt;u&gt;"):
         assert text in page
@@ -98,6 +102,8 @@ def test_a_chart_shows_the_scores_of_all_generations(whole_search, monkeypatch):
     widths = [line.get_linewidth() for line in plane.get_lines()]
     assert widths[0] > widths[1]  # wide below narrow, so that both are seen
     assert plane.get_xlim() == (0.5, 5.5)
+    assert all(x == round(x) for x in plane.get_xticks())
+    assert not plane.get_legend().get_frame_on()
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("generation", "score [m]")
     assert drawn[0].get_suptitle() == "walk: 18 bodies"
 
@@ -384,8 +390,15 @@ def test_functions_of_the_wrong_shape_are_refused():
     genotype = Genotype.random(SPACE, rng)
     with complains(StateError, "objective", "(1,) numbers", "(2,)"):
         evaluate([genotype], replace(TASK, objective=lambda *_: [1.0, 2.0]))
-    with complains(StateError, "objective", "(1,) numbers"):
-        evaluate([genotype], replace(TASK, objective=lambda *_: [[1.0], [1.0, 2.0]]))
+    for given in ([[1.0], [1.0, 2.0]], ["far"], [1j], [None], 1.0):
+        with complains(StateError, "objective", "(1,) numbers"):
+            evaluate([genotype], replace(TASK, objective=lambda *_, given=given: given))
+    with complains(StateError, "measure: a function of a rollout"):
+        evaluate([genotype], TASK, [lambda *_: [1.0, 2.0]])
+    with complains(StateError, "constraint up: a function of a rollout"):
+        evaluate([genotype], replace(TASK, constraints={"up": lambda *_: [True, True]}))
+    (found,) = evaluate([genotype], replace(TASK, objective=lambda *_: [True]), [lambda *_: [3]])
+    assert (found.score, found.measures) == (1.0, (3.0,))
 
 
 # -- strategies ------------------------------------------------------------------------------------
@@ -537,3 +550,78 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path, whole_search):
     monkeypatch.setitem(sys.modules, "ribs.archives", None)
     with complains(StateError, "pip install 'modurob[evolve]'"):
         evolve(TASK, **RUN, strategy="map-elites")
+
+
+def test_the_files_of_a_winner_are_those_that_commands_read(whole_search, tmp_path, monkeypatch):
+    result, made = whole_search[0], []
+
+    class Run:
+        def animate(self, path, **options):
+            made.append((path.name, options))
+
+    monkeypatch.setattr(
+        gallery, "picture", lambda organism, path, **options: made.append((path.name, options))
+    )
+    monkeypatch.setattr(gallery, "replay", lambda scenario, task: Run())
+    monkeypatch.setattr(gallery, "mujoco_score", lambda scenario, task: (0.25, "a note"))
+    one = result.best[0]._replace(generation=2)
+    for films in (True, False):
+        made.clear()
+        found = gallery._write_winner(result, one, "winner-7", tmp_path, films)
+        names = ["winner-7.json", "winner-7-gait.json", "winner-7-scenario.json", "winner-7.png"]
+        assert list(found.files) == names + ["winner-7.gif"] * films
+        options = {"hinges": "dyad", "labels": False, "size": 500}
+        film = ("winner-7.gif", {"fps": 10, "size": 640})
+        assert made == [("winner-7.png", options)] + [film] * films
+    organism = one.genotype.organism()
+    scenario = mr.load(tmp_path / "winner-7-scenario.json")
+    assert mr.load(tmp_path / "winner-7.json") == scenario.organism == organism
+    assert (scenario.name, scenario.frequency) == ("walk winner-7", one.genotype.frequency)
+    gait = json.loads((tmp_path / "winner-7-gait.json").read_text())
+    assert gait["format"] == "modurob-gait"
+    mass = sum(organism.kind(name).mass for name in organism.modules)
+    joints = len(one.genotype.model().joint_names)
+    assert found[:9] == (
+        "winner-7", one.score, 0.25, "a note", len(organism), joints, pytest.approx(mass),
+        one.genotype.frequency, 2,
+    )  # fmt: skip
+
+
+def test_a_page_tells_what_was_searched_and_kept_out(whole_search):
+    result, settings = whole_search[0], whole_search[0].record.settings
+    page = gallery._page(result, [], False)
+    first, best = result.history[0].median, result.best[0].score
+    for name, text in (
+        ("task", "walk, 0.1 s"), ("strategy", "evolution"), ("kept out", "none"),
+        ("bodies", f"18 in 3 generations of 6, seed {settings['seed']}"),
+        ("best score", f"{best:.3f} m"), ("median of random bodies", f"{first:.3f} m"),
+    ):  # fmt: skip
+        assert f"<tr><th>{name}</th><td>{text}</td></tr>" in page
+    assert "archive.png" not in page
+    none = result.history[0].model_copy(update={"median": None})
+    other = result._replace(history=(none, *result.history[1:]), kept_out={"a": 2, "b": 1})
+    page = gallery._page(other, [], True)
+    assert "<th>median of random bodies</th><td>none</td>" in page
+    assert "<th>kept out</th><td>2: a, 1: b</td>" in page
+    assert '<img src="archive.png"' in page
+
+
+def test_the_search_of_the_command_is_of_slow_waves():
+    assert BodySpace(frequency=(0.3, 0.6)) == evolution.DEFAULT_SPACE
+
+
+@pytest.mark.parametrize("executor", [False, True])
+def test_clearance_is_asked_once_of_bodies_and_of_the_best_first(monkeypatch, executor):
+    asked = []
+    monkeypatch.setattr("modurob.search.evolution.clear", lambda one: asked.append(one) or one > 2)
+
+    class Here:
+        def map(self, function, items):
+            return [function(item) for item in items]
+
+    scores = {1: 5.0, 2: 4.0, 3: 9.0, 4: 1.0}
+    individuals = [Individual(number, score, 0) for number, score in scores.items()]
+    clearance = evolution.Clearance(individuals, Here() if executor else None)
+    order = [one.genotype for one in sorted(individuals, key=lambda one: -one.score)]
+    assert [clearance(number) for number in order] == [True, False, False, True]
+    assert asked == order == [3, 1, 2, 4]

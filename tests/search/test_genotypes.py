@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ import modurob as mr
 from modurob.model.options import ModelOptions
 from modurob.population.packing import moving_joints
 from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
-from modurob.search.growth import GrowingBody
+from modurob.search.growth import GrowingBody, _boxes, picked, subtree
 from modurob.search.space import _range
 from modurob.search.variation import Draws, changed_body, random_body
 
@@ -83,6 +84,20 @@ def test_a_body_that_is_changed_has_a_module_more_or_less_or_as_many():
     assert any(len(each) == 3 and [*each] != [*genes] for each in changed)  # docked elsewhere
     full = BodySpace("backbone", (3, 3))
     assert {len(changed_body(full, genes, draws)) for _ in range(10)} == {3}
+
+
+def test_bodies_of_one_module_keep_it_where_nothing_else_is_allowed():
+    space = BodySpace("superbot", (1, 3), "physical")
+    single = Genotype(space, (BASE._replace(waves=(WAVE,) * 3),), 1.0)
+    longer = Genotype.random(replace(space, modules=(3, 3)), rng(1))
+    longer = Genotype(space, longer.genes, 1.5)
+    assert single.crossed(longer, rng()).genes == single.genes
+    assert longer.crossed(single, rng()).genes == longer.genes
+    alone = Genotype(replace(space, modules=(1, 1)), single.genes, 1.0)
+    sizes = {len(alone.mutated(rng(k)).genes) for k in range(6)}
+    assert sizes == {1}
+    grown = {len(single.mutated(rng(k)).genes) for k in range(12)}
+    assert grown == {1, 2}  # nothing can be taken off or docked elsewhere
 
 
 def test_mutations_change_every_second_number_and_every_second_body(monkeypatch):
@@ -373,6 +388,13 @@ def test_bad_files_are_refused_in_one_line(change, message):
         ({"modules": 4}, "modules of a body space is a pair"),
         ({"modules": (5, 4)}, "the largest number of modules must be a whole number from 5"),
         ({"modules": (0, 4)}, "the smallest number of modules"),
+        (
+            {"modules": (4, 1001)},
+            "the largest number of modules must be a whole number from 4 to 1",
+        ),
+        ({"frequency": (1.0, -2.0)}, "highest frequency must be a positive number"),
+        ({"offset": -0.1}, "offset of a body space"),
+        ({"amplitude": -0.1}, "amplitude of a body space"),
         ({"hinges": "soft"}, "hinges must be 'dyad' or 'physical'"),
         ({"amplitude": 1.5}, "amplitude of a body space"),
         (
@@ -399,5 +421,100 @@ def test_bad_arguments_are_refused():
         one.mutated(3)
     with pytest.raises(mr.StateError, match="2 genotypes for a population of 1 bodies"):
         joint_waves([one, one], mr.Population.from_genotypes([one]))
+    two = mr.Population.from_genotypes([one, Genotype.random(CUBES, rng(1))])
+    with pytest.raises(mr.StateError, match="genotype 1 is of another body space"):
+        joint_waves([one, Genotype.random(MIXED, rng())], two)
+    with pytest.raises(mr.StateError, match="0 genotypes for a population of 2 bodies"):
+        joint_waves([], two)
     with pytest.raises(mr.DockingError, match="no body of 2 modules or more that can move"):
         Genotype.random(BodySpace(STIFF, (2, 3)), rng())
+
+
+def test_spaces_reach_to_the_ends_of_their_ranges():
+    assert BodySpace(modules=(4, 1000)).modules == (4, 1000)
+    assert BodySpace(modules=[1, 1]).modules == (1, 1)
+    assert BodySpace("chen_link", (1, 1)).fits is not None  # one module needs no port that fits
+    still = BodySpace(amplitude=0.0, offset=1.0, frequency=(0.7, 0.7))
+    assert (still.amplitude, still.offset, still.frequency) == (0.0, 1.0, (0.7, 0.7))
+    assert BodySpace(amplitude=1.0, offset=0.0).amplitude == 1.0
+
+
+def test_ranges_of_waves_are_shares_of_those_of_joints_about_their_middle():
+    limited = mr.catalog["backbone"].with_parameters(limits=(-0.2, 1.0))
+    space = BodySpace(limited, amplitude=0.3, offset=0.5)
+    ((bounds,),) = space.wave_bounds
+    assert bounds == pytest.approx((0.3 * 0.6, 0.4 - 0.5 * 0.6, 0.4 + 0.5 * 0.6))
+
+
+@pytest.mark.parametrize("space", [CUBES, SPATIAL])
+def test_a_module_that_cannot_dock_leaves_a_body_as_it_was(space):
+    waves = (WAVE,) * len(space.joints[0])
+    ports = {"port": 3, "child_port": 4} if space is CUBES else {"port": 4, "child_port": 1}
+    ok = gene(waves=waves, **ports)
+    body = GrowingBody(space, BASE._replace(waves=waves))
+    assert body.add(ok)
+    free, genes = list(body.free), list(body.genes)
+    docks = space.kinds[0].docks
+    expected = [(0, label) for label in docks if label != ok.port]
+    assert free == expected + [(1, label) for label in docks if label != ok.child_port]
+    for wrong in (
+        ok, ok._replace(parent=2), ok._replace(parent=-1), ok._replace(parent=1, turn=17),
+        ok._replace(parent=1, port=ok.child_port),
+    ):  # fmt: skip
+        assert not body.add(wrong)
+        assert (list(body.free), body.genes) == (free, genes)
+    again = body.copy()
+    assert again.add(ok._replace(parent=1))
+    assert (list(body.free), body.genes) == (free, genes)
+    assert body.add(ok._replace(parent=1))  # in the same way
+    assert list(body.free) == list(again.free)
+    assert body._places == again._places
+    assert body._cells == again._cells
+
+
+def test_parts_of_a_body_are_numbered_anew_after_their_parents():
+    genes = [BASE, gene(0), gene(0, port=2), gene(1, port=5), gene(3), gene(2)]
+    assert subtree(genes, 1) == [1, 3, 4]
+    assert subtree(genes, 0) == [0, 1, 2, 3, 4, 5]
+    part = picked(genes, [1, 3, 4])
+    assert [each.parent for each in part] == [-1, 0, 1]
+    assert [each.port for each in part] == [3, 5, 3]
+    rest = picked(genes, [0, 2, 5])
+    assert [each.parent for each in rest] == [-1, 0, 1]
+    assert rest[1][2:] == genes[2][2:]
+
+
+def test_shapes_may_overlap_by_a_twentieth_of_a_module():
+    for name, count in (("superbot", len(superbot_boxes())), ("chen_link", None)):
+        kind = mr.catalog[name]
+        boxes = _boxes(kind)
+        sizes = [np.array(shape.size) for shape in kind.shapes if shape.form == "box"]
+        if count:
+            expected = [(size - 0.05 * kind.size) / 2 for size in sizes]
+            np.testing.assert_allclose(boxes.half, expected)
+    data = mr.catalog["backbone"].document()
+    data["shapes"] = []
+    bare = mr.ModuleType(**data)
+    np.testing.assert_allclose(_boxes(bare).half, [[0.475 * bare.size] * 3])
+    np.testing.assert_array_equal(_boxes(bare).center, np.zeros((1, 3)))
+
+
+def test_draws_are_the_numbers_of_their_generator():
+    draws, expected = Draws(rng(3)), rng(3).random(128)
+    found = [draws.number() for _ in range(128)]
+    assert sorted(found[:64]) == sorted(expected[:64])  # drawn in blocks
+    assert sorted(found) == sorted(expected)
+    counts = np.bincount([draws.below(3) for _ in range(600)])
+    assert len(counts) == 3
+    assert counts.min() > 150
+
+
+def test_arguments_that_are_no_generators_or_bodies_are_named():
+    one = Genotype.random(CUBES, rng())
+    for call, words in (
+        (lambda: Genotype.random(CUBES, 3), "a random genotype needs rng"),
+        (lambda: one.crossed(one, 3), "a crossover needs rng"),
+        (lambda: one.crossed("m0", rng()), "two genotypes of the same body space"),
+    ):
+        with pytest.raises(mr.StateError, match=words):
+            call()

@@ -14,8 +14,8 @@ from modurob.search.clearance import MOMENTS, OVERLAP_M, clear
 from modurob.search.evaluation import NOT_FINITE
 from modurob.search.gallery import Winner
 from modurob.search.strategies import height
-from modurob.search.tasks import closeness, height_kept
-from modurob.search.winners import evaluated_run, mujoco_score, replay, scenario_of
+from modurob.search.tasks import SERVO_RAD_S, STEP_S, closeness, height_kept
+from modurob.search.winners import _times, evaluated_run, mujoco_score, replay, scenario_of
 from modurob.walking import measured
 from modurob.walking.tuning import search_space
 from oracles.complaints import complains
@@ -84,6 +84,7 @@ def test_tasks_are_those_of_the_guide():
         "climb": (0.15, 0)
     }
     assert {task.torque for task in TASKS.values()} == {10}
+    assert (STEP_S, SERVO_RAD_S) == (1e-3, 80)
     assert all(task.clear for task in TASKS.values())
     assert TASKS["stand-up"].every == 0.02
     assert replace(TASKS["walk"], duration=0.0123).begin_time == pytest.approx(0.003)  # whole steps
@@ -121,7 +122,7 @@ def test_closeness_is_the_distance_of_the_nearest_module():
 
 
 def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
-    bodies = genotypes(SPACE, 30)
+    bodies = genotypes(SPACE, 16)
     waves = joint_waves(bodies, mr.Population.from_genotypes(bodies))
     found, depths = [clear(one) for one in bodies], []
     for k, genotype in enumerate(bodies):
@@ -129,7 +130,7 @@ def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
         n, q = len(model.joint_names), model.neutral()
         engine = MujocoModel(model, genotype.organism())
         data, deepest = engine.data(), 0.0
-        for angle in 2 * np.pi / MOMENTS * np.arange(0, MOMENTS, 3):
+        for angle in 2 * np.pi / MOMENTS * np.arange(MOMENTS):
             swing = waves.amplitude[k, :n] * np.sin(angle + waves.phase[k, :n])
             q[model.joint_slice_q] = waves.offset[k, :n] + swing
             engine.put(data, q, np.zeros(model.nv))
@@ -139,7 +140,7 @@ def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
     free, deep = np.array(found), np.array(depths) > OVERLAP_M
     assert free.any()
     assert deep.any()
-    assert not (free & deep).any()
+    np.testing.assert_array_equal(free, ~deep)  # shapes of cubes are boxes
 
 
 def test_winners_are_files_that_walk_and_tune_read(tmp_path):
@@ -232,3 +233,24 @@ def test_ways_count_from_begin_on():
     (whole,) = evaluate([genotype], replace(task, begin=0.0))
     assert found.score == pytest.approx(np.linalg.norm(way), abs=SAME_RUN)
     assert abs(found.score - whole.score) > 1e-4
+
+
+def test_runs_of_winners_are_recorded_fifty_times_a_second_and_where_ways_begin():
+    task = replace(TASKS["walk"], duration=0.11, begin=0.5)
+    np.testing.assert_allclose(_times(task), [0, 0.02, 0.04, 0.055, 0.06, 0.08, 0.1, 0.11])
+    task = replace(TASKS["walk"], duration=0.1, begin=0.3, every=0.05)
+    np.testing.assert_allclose(_times(task), [0, 0.03, 0.05, 0.1])
+
+
+def test_the_scenario_of_a_winner_has_the_servos_of_the_search():
+    (genotype,), task = genotypes(SMALL, 1), TASKS["walk"]
+    scenario = scenario_of(genotype, task, "w")
+    model = scenario.model()
+    M = model.mass_matrix(scenario.start(model)[0])
+    felt = 1 / np.diag(np.linalg.inv(M))[6:]
+    np.testing.assert_allclose(scenario.gains["kp"], 80.0**2 * felt)
+    np.testing.assert_allclose(scenario.gains["kd"], 160.0 * felt)
+    found = (scenario.name, scenario.duration, scenario.torque_limit, scenario.ramp)
+    assert found == ("w", 10, 10, 0)
+    assert scenario_of(genotype, task).name == "organism"
+    assert (scenario.dt, scenario.sample_time, scenario.record) == (1e-3, 1e-3, 0.02)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -255,6 +256,17 @@ def test_the_player_gets_states_and_poses(run, request):
         assert theirs["bodies"] == list(part.model.body_names)
     if run == "driven":
         assert found["parts"][0]["channels"]["measured_q"].shape == trajectory.q.shape
+
+
+def test_arrays_of_the_player_are_aligned_whatever_the_length_of_names(driven):
+    for count in range(8):
+        data = replace(driven, integrator="x" * count).to_bytes()
+        start = HEAD.size + HEAD.unpack_from(data)[3]
+        assert start % 8 == 0
+        header = json.loads(data[HEAD.size : start])
+        arrays = [x for x in header["parts"][0].values() if isinstance(x, dict) and "offset" in x]
+        assert all(each["offset"] % 8 == 0 for each in arrays)
+        assert header["integrator"] == "x" * count
 
 
 @pytest.mark.parametrize("cut", [2, 9, 40, -50])

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from modurob import Dock, StateError, Undock, examples, simulate
+from modurob.drawing import raster
 from modurob.drawing import scene as scenes
 from modurob.sim.output import video
 from modurob.sim.output.film import Film, _view
@@ -123,6 +124,31 @@ def test_a_frame_is_the_floor_with_a_shadow_and_the_body(film):
     body = film._camera.project(film._scene(0.0).centers)[0] / 2
     for x, y in body.round().astype(int):
         assert image[height - 1 - y, x].min() < TOUCHED  # top row first
+
+
+def test_the_base_of_the_first_body_has_the_outline(film, changing, monkeypatch):
+    drawn = []
+
+    def paint(scene, buffers, camera, samples, base):
+        drawn.append(scene.centers[base])
+        return raster.paint(scene, buffers, camera, samples, base)
+
+    monkeypatch.setattr("modurob.sim.output.film.paint", paint)
+    film.frame(0.0)
+    model = changing.parts[0].model
+    place = model.forward_kinematics(changing.parts[0].q[0])[model.modules["m0"], :3, 3]
+    np.testing.assert_allclose(drawn, [place], atol=1e-9)
+
+
+def test_bodies_are_in_view_between_and_at_the_few_times_that_were_recorded():
+    model = examples.snake(2).model("physical", base="free", gravity=(0, 0, 0))
+    v = np.array([1.0, 0, 0, 0, 0, 3.0, 0])
+    run = simulate(model, None, v, 0.9, None, "RK4", dt=0.05, record=[0.0, 0.3, 0.6, 0.9])
+    film = Film(run, None, None, SMALL)
+    for t in (0.0, 0.15, 0.9):
+        pixels = film._camera.project(film._scene(t).points)[0]
+        assert (pixels > 0).all()
+        assert (pixels < film._camera.size).all()
 
 
 def test_progress_is_told_before_each_frame(film):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
 from modurob.sim.recorder import Recorder, Rows, intervals, record_times
+from modurob.sim.simulate import Progress
 from modurob.spatial import se3, so3
 from modurob.stepping import EquationOfMotion, FixedStep, StepSettings
 from modurob.stepping.contact import GroundContact
@@ -56,6 +58,8 @@ def test_records_are_unique_sorted_and_hold_both_ends():
     np.testing.assert_allclose(record_times(0.1, 0.3), [0, 0.1, 0.2, 0.3], atol=ROUNDING)
     assert len(record_times(0.1, 0.3)) == 4  # 3 * 0.1 is the end
     assert record_times(None, 1.0) is None
+    close = [0.2, 0.2 + 1e-9, 0.3 - 1e-11, 0.3]  # a billionth of 0.1 s is one time
+    np.testing.assert_array_equal(record_times(close, 1.0), [0.0, 0.2, 0.2 + 1e-9, 0.3, 1.0])
 
 
 @pytest.mark.parametrize("bad", [[-0.1], [1.1], [np.nan], ["soon"]])
@@ -133,6 +137,28 @@ def test_noise_has_the_standard_deviation_it_says(model):
     np.testing.assert_array_equal(seen["command"], 1.0)
 
 
+@pytest.mark.parametrize("noise", [None, Noise(q=0.5)])
+def test_sensors_of_wrenches_measure_the_true_state(model, noise):
+    class Law:
+        def command(self, t, q, v, reference, external):
+            self.seen = external, q
+            return np.zeros(2)
+
+    def sensors(t, q, v):
+        return t, q.copy(), v.copy()
+
+    law, rng = Law(), np.random.default_rng(0)
+    q, v = np.array([0.1, 0.2]), np.array([0.3, 0.4])
+    drive = Actuation(model, (), law, None, 0.01, noise, rng, sensors)
+    drive.sample(0.7, q, v)
+    (t, *state), measured = law.seen
+    assert t == 0.7
+    np.testing.assert_array_equal(state, [q, v])
+    assert np.array_equal(measured, q) == (noise is None)
+    with complains(StateError, "wrench_sensors need a controller with command(t, q, v, reference"):
+        Actuation(model, (), lambda t, q, v: q, None, 0.01, None, None, sensors)
+
+
 @pytest.mark.parametrize("name", ["q", "v", "tau"])
 def test_noise_of_another_size_is_refused(model, name):
     with complains(StateError, f"the noise of {name} is one number or (2,)", "(3,)"):
@@ -143,6 +169,19 @@ def test_noise_of_another_size_is_refused(model, name):
 
 
 # -- recording -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", ["RK4", "RK45"])
+def test_samples_between_times_to_record_are_not_recorded(model, integrator):
+    found = simulate(
+        model, [0.3, 0.1], None, 0.05, lambda t, q, v: -q, integrator, sample_time=0.01,
+        record=[0.025],
+    )  # fmt: skip
+    np.testing.assert_allclose(found.t, [0.0, 0.025, 0.05])
+
+
+def test_a_bar_is_drawn_only_for_true():
+    assert [Progress(1.0, x, None)._with_bar for x in (True, False, print)] == [True, False, False]
 
 
 def test_rows_grow_and_keep_what_they_hold():
@@ -205,6 +244,11 @@ def test_an_approach_is_finite(bad):
 
 def test_an_audit_says_what_the_ground_and_the_latch_did():
     still, moved = np.zeros(6), np.array([1.0, 0, 0, 0, 0, 2.0])
+    undocked = EventReport(0.5, "undock", still, still, 3.0, 3.0)
+    lost = (undocked.energy_lost, undocked.latch_work, undocked.gap, undocked.grounded)
+    assert lost == (0, 0, (0, 0), False)
+    assert Dock(0.5, "m0", 3, "n", 4).approach == (0,) * 6
+    assert Dock(0.5, "m0", 3, "n", 4).reach == (0.005, 0.1)
     plain = str(EventReport(0.5, "dock", still, moved, 3.0, 2.0, energy_lost=1.0))
     assert "changed by 1.0e+00 N s and 2.0e+00 N m s; energy lost 1 J" in plain
     assert "latch" not in plain
@@ -302,9 +346,33 @@ def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
     model = organism.model("physical", "free")
     state = carry.BodyState(organism, model, model.neutral(), np.zeros(model.nv))
     carry.undocked(state, organism, model)
-    longer = organism.with_parameters("m0", "m1", size=0.2)
-    with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the modules"):
-        carry.undocked(state, longer, longer.model("physical", "free"))
+    for size in (0.2, 0.1001):
+        longer = organism.with_parameters("m0", "m1", size=size)
+        with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the mod"):
+            carry.undocked(state, longer, longer.model("physical", "free"))
+
+
+def test_progress_goes_on_through_bodies_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(sys.modules["modurob.sim.simulate"], "REPORT_PERIOD_S", 0.0)
+    told = []
+    simulate(
+        examples.snake(3).model("physical", "free"), None, None, 0.2, integrator="RK4", dt=0.01,
+        events=[Undock(0.1, "m2")], progress=told.append, organism=examples.snake(3),
+    )  # fmt: skip
+    expected = np.concatenate([0.05 * np.arange(1, 11), 0.5 + 0.025 * np.arange(1, 21)])
+    np.testing.assert_allclose(told, expected)
+
+
+def test_hinges_that_were_never_there_are_at_zero_when_a_module_docks():
+    model = examples.snake(2).model("dyad", "free", gravity=(0, 0, 0))
+    found = simulate(
+        model, None, None, 0.02, organism=examples.snake(2), integrator="RK4",
+        events=[Dock(0.01, "m1", 3, "new", 4)],
+    )  # fmt: skip
+    part = found.parts[-1]
+    assert len(part.model.joint_names) == 2
+    np.testing.assert_allclose(part.q[0, 7:], 0.0, atol=ROUNDING)
+    np.testing.assert_allclose(part.v[0], 0.0, atol=ROUNDING)
 
 
 def test_two_events_at_one_time_take_no_time_between():

@@ -127,6 +127,35 @@ def test_a_docking_breaks_where_and_when_its_limit_is_exceeded():
     assert "m1.3-m2.4 exceeds its limit at 0 s" in str(loads)
 
 
+def test_loads_are_told_by_their_peaks_and_breaks_in_the_order_of_time():
+    dockings = mr.examples.snake(4).dockings
+    wrenches = np.zeros((4, 3, 6))
+    wrenches[:, 0, :3] = [[3, 0, 4], [0, 0, 6], [0, 0, 0], [0, 0, 5]]  # at most 6 N of 5.5
+    wrenches[:, 1, 3:] = [[0, 0, 1], [0, 2, 0], [0, 0, 1], [0, 0, 3]]  # at most 3 N m of 0.5
+    wrenches[:, 2, 0] = 1.0
+    limits = np.array([[5.5, np.inf], [10.0, 0.5], [np.inf, np.inf]])
+    loads = mr.sim.loads.ConnectorLoads(dockings, np.array([0.1, 0.2, 0.3, 0.4]), wrenches, limits)
+    np.testing.assert_allclose(loads.magnitudes[0], [[5, 0], [0, 1], [1, 0]])
+    shares = [[5 / 5.5, 2], [6 / 5.5, 4], [0, 2], [5 / 5.5, 6]]
+    np.testing.assert_allclose(loads.utilization[:, :2], shares)
+    found = [(each.docking, each.time) for each in loads.breaks()]
+    assert found == [("m1.3-m2.4", 0.1), ("m0.3-m1.4", 0.2)]
+    assert [each.utilization for each in loads.breaks()] == pytest.approx([6, 6 / 5.5])
+    assert str(loads).splitlines() == [
+        "docking    largest force  largest torque  utilization",
+        "m0.3-m1.4            6 N           0 N m  109 % at 0.2 s",
+        "m1.3-m2.4            0 N           3 N m  600 % at 0.4 s",
+        "m2.3-m3.4            1 N           0 N m     no limit",
+        "m1.3-m2.4 exceeds its limit at 0.1 s, by a factor of 6 at most",
+        "m0.3-m1.4 exceeds its limit at 0.2 s, by a factor of 1.09 at most",
+    ]
+    assert repr(loads) == "<ConnectorLoads: 3 dockings, 4 times>"
+    single = mr.Organism.start("backbone").model(base="free")
+    none = mr.connector_loads(mr.simulate(single, None, None, 0.01))
+    assert str(none) == "no dockings"
+    assert none.limits.shape == (0, 2)
+
+
 def test_the_weaker_port_limits_a_docking():
     organism = mr.examples.snake(2).with_parameters("m1", max_force=5.0)
     run = mr.simulate(organism.model("physical"), None, None, 0.01)

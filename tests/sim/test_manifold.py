@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from modurob import examples
+from modurob.dynamics import stepped_state
 from modurob.spatial import se3, so3
 from modurob.stepping import manifold
 from oracles.differences import slope
@@ -37,6 +38,20 @@ def test_a_step_is_that_of_the_model(model, size):
     found = manifold.moved(q, v)
     same_pose(model, found, model.integrate(q, v))
     assert np.linalg.norm(found[3:7]) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_semi_implicit_steps_are_those_of_the_model(model, size, shape):
+    q, v, after = state(model, 6, shape)
+    after[..., 3:6] *= size / np.linalg.norm(after[..., 3:6], axis=-1, keepdims=True) / 0.7
+    found, expected = (step(q, v, after, 0.7) for step in (manifold.stepped, stepped(model)))
+    same_pose(model, found[0], expected[0], 1e-13)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-13)
+
+
+def stepped(model):
+    return lambda *given: stepped_state(model, *given)
 
 
 def test_a_batch_is_many_states(model):

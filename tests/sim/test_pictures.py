@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from modurob import (
     examples,
     simulate,
 )
+from modurob.drawing import charts
+from modurob.sim.output import plots, video
 from oracles import complains
 
 SMALL = 96  # pixels: enough to see that something moves
@@ -309,9 +312,89 @@ def test_frames_are_piped_to_ffmpeg(crab, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
-def test_what_ffmpeg_complains_about_is_passed_on(crab, tmp_path, monkeypatch):
-    fake_ffmpeg(tmp_path, "import sys; sys.exit('no such codec')")
+def test_an_error_while_frames_are_drawn_goes_through(tmp_path, monkeypatch):
+    fake_ffmpeg(tmp_path, "import sys; sys.stdin.buffer.read()")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with complains(WriteError, "a.mp4: cannot be written: ffmpeg failed", "no such codec"):
+
+    def frames():
+        yield np.zeros((4, 6, 3), dtype=np.uint8)
+        raise KeyError("a frame")
+
+    with pytest.raises(KeyError, match="a frame"):
+        video.write(tmp_path / "a.mp4", frames(), 5.0)
+    assert not (tmp_path / "a.mp4").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("sys.exit('no such codec')", "no such codec"),
+        ("open(sys.argv[-1], 'w').write('half'); sys.exit(3)", "3"),
+        ("sys.stdin.buffer.read()", "0"),  # without a file
+    ],
+)
+def test_what_ffmpeg_complains_about_is_passed_on(crab, tmp_path, monkeypatch, ends, said):
+    fake_ffmpeg(tmp_path, f"import sys; {ends}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with complains(WriteError, f"a.mp4: cannot be written: ffmpeg failed: {said}"):
         crab.animate(tmp_path / "a.mp4", fps=5, size=64)
     assert not (tmp_path / "a.mp4").exists()
+
+
+def test_lines_of_one_body_share_a_color_and_differ_by_their_dashes(changing):
+    figure = changing.plot("momentum")
+    height, panel = 0.75, 2.05  # inches: title and times, each panel
+    np.testing.assert_allclose(figure.get_size_inches(), [8.4, height + 2 * panel])
+    first = [line for line in lines(figure.axes[0]) if line.get_label()[0] != "_"]
+    looks = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in first}
+    dashes = {name: line._unscaled_dash_pattern for name, line in zip(looks, first, strict=True)}
+    assert set(looks) == {f"{body} p{axis}" for body in ("m0", "m2") for axis in "xyz"}
+    for axis in "xyz":
+        assert dashes[f"m0 p{axis}"] == dashes[f"m2 p{axis}"]
+        assert looks[f"m0 p{axis}"][0] == looks["m0 px"][0] != looks[f"m2 p{axis}"][0]
+    assert len({str(dashes[f"m0 p{axis}"]) for axis in "xyz"}) == 3
+
+
+def test_another_run_is_drawn_over_in_thin_dashes(crab):
+    model = examples.double_pendulum().model("physical")
+    one, other = (simulate(model, [x, 0.2], None, 0.1, None, "RK4", dt=0.01) for x in (0.1, 0.3))
+    axes = one.plot("q", overlay=other).axes[0]
+    drawn = lines(axes)
+    np.testing.assert_array_equal([line.get_ydata() for line in drawn[:2]], one.q.T)
+    np.testing.assert_array_equal([line.get_ydata() for line in drawn[2:]], other.q.T)
+    assert {line.get_linestyle() for line in drawn[:2]} == {"-"}
+    assert {line.get_linestyle() for line in drawn[2:]} == {"--"}
+    assert drawn[2].get_linewidth() < drawn[0].get_linewidth()
+    with complains(StateError, "overlay must be a run of the same body"):
+        one.plot("q", overlay=simulate(examples.crane().model("physical"), None, None, 0.01))
+
+
+def test_constant_lines_are_drawn_in_the_middle_of_their_panel():
+    for values, ends in (
+        (5 + 1e-7 * np.arange(4), (0, 10)),
+        (-2e-7 * np.ones(4), (-1e-3, 1e-3)),
+        (np.array([5.0, np.nan, 5.1]), None),
+        (np.full(3, np.nan), None),
+    ):
+        plane = charts.blank((4, 3)).add_subplot()
+        before = plane.get_ylim()
+        line = plots.PlotLine("x", np.arange(len(values)), values)
+        plots._keep_flat_lines_flat(plane, plots.PlotPanel("x", "m", [line]))
+        np.testing.assert_allclose(plane.get_ylim(), before if ends is None else ends, atol=1e-5)
+
+
+def test_words_of_events_that_would_overlap_are_left_out():
+    class Run:
+        audit = ()
+
+    def named(*times):
+        Run.audit = [SimpleNamespace(time=t, what="undock m12 (m1, 2)") for t in times]
+        plane = charts.blank((4, 3)).add_subplot()
+        plots._name_events(plane, Run, 10.0)
+        assert {text.get_text() for text in plane.texts} <= {"− m12"}
+        return [text.xy[0] for text in plane.texts]
+
+    room = 0.013 * 10.0 * len("− m12")
+    assert named(1.0, 1.0 + 0.99 * room, 1.0 + 1.01 * room) == [1.0, 1.0 + 1.01 * room]
+    assert named(0.0, 5.0) == [0.0, 5.0]

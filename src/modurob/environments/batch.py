@@ -93,7 +93,7 @@ class TaskBatch:
             most = largest_step(self.tables, self._start, kp, kd, servo_rate)
             dt = self.period / math.ceil(self.period / min(most, STEP_S) - ROUNDING)
         self._steps = round(self.period / positive("dt", dt, "seconds"))
-        if self._steps < 1 or abs(self._steps * dt - self.period) > ROUNDING * self.period:
+        if abs(self._steps * dt - self.period) > ROUNDING * self.period:
             raise StateError(f"period = {period:g} s is no multiple of dt = {dt:g} s: give one")
         middle = self._start[:, 7 if free else 0 :]
         half = np.where(self.tables.slides()[:, 1:], SLIDE_SPAN_M, positive("span", span, "rad"))
@@ -160,8 +160,9 @@ class TaskBatch:
 
     def _set_down(self, q: np.ndarray) -> np.ndarray:
         """The same configurations on the ground."""
-        if self.ground is None or not self.tables.free_base:
+        if not self.tables.free_base:
             return q
+        assert self.ground is not None  # free bodies have one
         q = q.copy()
         q[:, 2] += rises(self.tables, self.ground, q)
         return q
@@ -207,7 +208,8 @@ class TaskBatch:
         now, parts, free = self.now, [], self.tables.free_base
         if free:
             x, y, z = now.q[:, :3].T
-            ground = 0.0 if self.ground is None else self.ground.surface(x, y)[0]
+            assert self.ground is not None  # free bodies have one
+            ground = self.ground.surface(x, y)[0]
             axes = now.R[:, 0, 0], now.R[:, 0, 2]  # the world's x and z, seen from the base
             parts += [(z - ground)[:, None], *axes, now.v[:, :6]]
         parts += [now.q[:, 7 if free else 0 :], now.v[:, 6 if free else 0 :], self.action]

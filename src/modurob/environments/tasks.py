@@ -169,7 +169,8 @@ class BalanceTask(EnvironmentTask):
     def _above(self, now: Snapshot) -> np.ndarray:
         """(bodies,) height of the center of mass above the ground. [m]"""
         x, y, z = now.center.T
-        return z if self.ground is None else z - self.ground.surface(x, y)[0]
+        assert self.ground is not None  # free bodies have one
+        return z - self.ground.surface(x, y)[0]
 
     def outcome(self, before: Snapshot, now: Snapshot, period: float) -> Outcome:
         upright = np.sum(self._up * now.R[:, 0, 2], axis=1)

@@ -168,7 +168,7 @@ def task_of(
     record = steps
     if every is not None:
         record = round(positive("every", every, "seconds") / step)
-        if record < 1 or abs(record * step - every) > 1e-6 * step * record:
+        if abs(record * step - every) > 1e-6 * step * record:
             raise StateError(
                 f"every = {every:g} s is no multiple of the step of {step:g} s: give one"
             )

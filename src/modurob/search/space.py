@@ -189,15 +189,15 @@ class BodySpace:
 
     @cached_property
     def _bending(self) -> dict[tuple[int, PortLabel, int, PortLabel, int], int]:
-        """Dockings that bend, whatever the rest of the body is, and the joint that they bend by."""
+        """Dockings of simple bodies that bend, and the joint that they bend by."""
         found = {}
         for i, port, j, other, turn in self.transforms:
             kind = self.kinds[j]
-            if self.hinges == "dyad" and kind.dyad_joint is not None and kind.mass > 0:
-                name = dyad(self.kinds[i], port, kind, other, turn).name
-                if name in ("DP", "DO") and self.ranges[j][0].half > 0:
-                    joint = kind.joints.index(kind.joint(kind.dyad_joint))
-                    found[i, port, j, other, turn] = joint
+            assert kind.dyad_joint is not None  # of a simple space
+            name = dyad(self.kinds[i], port, kind, other, turn).name
+            if name in ("DP", "DO") and self.ranges[j][0].half > 0:
+                joint = kind.joints.index(kind.joint(kind.dyad_joint))
+                found[i, port, j, other, turn] = joint
         return found
 
     @cached_property

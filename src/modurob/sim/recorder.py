@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 
 
 def record_times(
-    record: float | ArrayLike | None, duration: float, row_bytes: int = 8
+    record: float | ArrayLike | None, duration: float, row_bytes: int = CUT_BYTES
 ) -> np.ndarray | None:
     """Return the times to record, both ends among them, if there is memory; None for every step."""
     if record is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -39,15 +39,15 @@ class Setup:
     method: type[Integrator]
     settings: StepSettings
     duration: float
-    record: np.ndarray | None = None  # times to record; None for every step
-    reference: Any = None
-    sample_time: float | None = None
-    noise: Noise | None = None
-    rng: np.random.Generator | None = None
-    stops: Stops | LinearStops | None = None
-    external: External = field(default_factory=dict)
-    wrench_sensors: bool = False
-    ground: Ground | None = None
+    record: np.ndarray | None  # times to record; None for every step
+    reference: Any
+    sample_time: float | None
+    noise: Noise | None
+    rng: np.random.Generator | None
+    stops: Stops | LinearStops | None
+    external: External
+    wrench_sensors: bool
+    ground: Ground | None
 
 
 class Run:

@@ -94,9 +94,10 @@ class Lagrangian:
         return G
 
     def drag(self, v: np.ndarray, slope: np.ndarray, half: float) -> None:
-        """Add what friction adds to the derivative of a step: near rest it is stiff."""
+        """Add what friction at v (nv,) adds to the derivative of a step: near rest it is stiff."""
         if self._has_friction:
-            slope.flat[:: len(slope) + 1] += half * friction.slope(self.motion.model, v)
+            n = len(slope)
+            slope.flat[:: n + 1] += half * friction.slope(self.motion.model, v)[-n:]
 
 
 class Floating:
@@ -147,7 +148,7 @@ class Floating:
         momentum, reduced = (M @ v)[3:], M[3:, 3:] - self._mass * (lever.T @ lever)
         slope = D[3:, 3:] - lever.T @ D[:3, 3:]
         slope = reduced + half * (slope - slope.T)
-        self._of.drag(z, slope, half)
+        self._of.drag(v, slope, half)
         missing = p[3:] + half * pushed - momentum
         missing[:3] = p[3:6] - self._turning(h, w, momentum[:3], pushed[:3])
         # to first order p0 = dT/dw + h/2 (w x dT/dw - k)

@@ -65,7 +65,7 @@ def _gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
     stream = io.BytesIO()
     flat[0].save(
         stream, format="GIF", save_all=True, append_images=flat[1:],
-        duration=max(20, round(1000 / fps)), loop=0, optimize=False,
+        duration=round(1000 / fps), loop=0, optimize=False,
     )  # fmt: skip
     return stream.getvalue()
 

@@ -1,0 +1,352 @@
+"""What acts on a body at a state, and the parts of steps that whole runs hide."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from modurob import Ground, StateError, examples, simulate
+from modurob.sim.recorder import Rows, row_bytes
+from modurob.sim.simulate import Progress
+from modurob.stepping import INTEGRATORS, Stops, integrator_class
+from modurob.stepping.base import check_step_count
+from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
+from modurob.stepping.ground import corners
+from modurob.stepping.motion import EquationOfMotion, called, first_of
+from modurob.stepping.stops import LinearStops, StopForces
+from oracles import complains
+from oracles.blocks import cylinder
+
+ROUNDING = 1e-12
+SNAKE = examples.snake(3)
+FREE = SNAKE.model("physical", base="free")
+WRENCHES = {"m1": np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])}
+
+
+def law(t, q, v):
+    tau = np.zeros(v.shape)
+    tau[..., -1] = np.cos(t) - 0.3 * v[..., -1]
+    return tau
+
+
+def state(model, seed=0, count=None):
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(count or 1)])
+    v = rng.standard_normal((count or 1, model.nv))
+    return (q, v) if count else (q[0], v[0])
+
+
+# -- the equation of motion ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("external", [{}, WRENCHES, {"m1": lambda t: t * WRENCHES["m1"]}])
+def test_accelerations_of_records_are_those_of_their_states(stops, external):
+    """By the torques and forces of the ground that were recorded, also of a batch."""
+    q, v = state(FREE, count=4)
+    q[:, 2], q[:, 7:] = 0.0, q[:, 7:] + FREE.upper  # inside the ground, beyond the stops
+    springs = StopForces(Stops(), FREE, q[0]) if stops else None
+    times, contact = np.array([0.5, 1.0]), GroundContact(Ground(height=0.1), FREE, SNAKE, q, 1e-3)
+    motion = EquationOfMotion(FREE, (4,), law, springs, external, contact)
+    found = motion.accelerations(
+        times, np.array([q, q]), np.array([v, -v]),
+        np.array([law(t, q, x) for t, x in zip(times, (v, -v), strict=True)]),
+        np.array([contact.force(q, x) for x in (v, -v)]),
+    )  # fmt: skip
+    expected = [motion.acceleration(t, q, x) for t, x in zip(times, (v, -v), strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    for k in range(4):
+        one = GroundContact(Ground(height=0.1), FREE, SNAKE, q[k], 1e-3)
+        one.law = contact.law
+        alone = EquationOfMotion(FREE, (), law, springs, external)
+        tau = law(0.5, q[k], v[k]) + contact.force(q, v)[k]
+        tau = tau + (springs(q[k], v[k]) if stops else 0.0)
+        a = FREE.forward_dynamics(q[k], v[k], tau, alone.wrenches(0.5))
+        np.testing.assert_allclose(found[0, k], a, rtol=1e-9)
+
+
+@pytest.mark.parametrize("external", [WRENCHES, {"m1": lambda t: t * WRENCHES["m1"]}])
+def test_wrenches_may_change_between_calls_for_one_state(external):
+    """Compiled code keeps constant ones; those that vary are asked at each time."""
+    motion, (q, v) = EquationOfMotion(FREE, drive=law, external=external), state(FREE)
+    for t in (0.3, 0.7, 0.3):
+        wrench = external["m1"](t) if callable(external["m1"]) else external["m1"]
+        expected = FREE.forward_dynamics(q, v, law(t, q, v), {"m1": wrench})
+        np.testing.assert_allclose(motion.acceleration(t, q, v), expected, rtol=1e-10)
+        found = motion.observed(t)["external"]
+        np.testing.assert_array_equal(found[FREE.body_index("m1")], wrench)
+        assert np.count_nonzero(found.any(axis=-1)) == 1
+
+
+def test_sensors_measure_wrenches_and_contacts_in_the_frames_of_the_bodies():
+    model = SNAKE.model(base="free")
+    q, v = model.neutral(), np.zeros(model.nv)
+    q[2] = 0.049  # of cubes of 0.1 m
+    contact = GroundContact(Ground(stiffness=1e4), model, SNAKE, q, 1e-4)
+    contact.accepted(q, v)
+    push = np.array([0.0, 1.0, 0.0, 0.2, 0.0, 0.0])
+    motion = EquationOfMotion(model, external={"m1": push}, ground=contact)
+    found, seen = motion.measured(0.0, q, v), contact.observed(q, v)
+    T = model.forward_kinematics(q)
+    for k, name in enumerate(model.body_names):
+        f, n = seen["contact"][k], seen["contact_torque"][k]
+        R, p = T[k, :3, :3], T[k, :3, 3]
+        own = np.concatenate([R.T @ f, R.T @ (n - np.cross(p, f))])
+        assert f[2] == pytest.approx(4 * 1e4 * 1e-3)
+        np.testing.assert_allclose(found[name], own + (push if name == "m1" else 0), atol=1e-9)
+    q[2] = 5.0
+    contact.accepted(q, v)
+    assert list(motion.measured(0.0, q, v)) == ["m1"]  # in the air
+    assert EquationOfMotion(model, ground=contact).measured(0.0, q, v) is None
+    assert EquationOfMotion(model).measured(0.0, q, v) is None
+
+
+def test_the_fastest_rate_leaves_out_what_implicit_steps_take():
+    rough = examples.snake(3).with_parameters(viscous=2.0).model("physical")
+    smooth = examples.snake(3).model("physical")
+    q = smooth.neutral()
+    hard, linear = (
+        StopForces(Stops(frequency=500.0), rough, q),
+        StopForces(LinearStops(1e7), rough, q),
+    )
+    friction = rough.friction_rate.rate
+    assert hard.rate > friction > 1
+    for model, stops, explicit, implicit in (
+        (smooth, None, 0.0, 0.0),
+        (rough, None, friction, 0.0),
+        (rough, hard, hard.rate, hard.rate),
+        (rough, linear, max(friction, linear.rate), 0.0),
+    ):
+        motion = EquationOfMotion(model, stops=stops)
+        found = [motion.fastest_rate(each)[0] for each in (False, True)]
+        assert found == [explicit, implicit]
+    assert EquationOfMotion(rough).fastest_rate(False)[1] == rough.friction_rate.cause
+    assert EquationOfMotion(rough, stops=hard).fastest_rate(True)[1] == "the stops"
+
+
+def test_forces_are_held_between_samples_alone():
+    model = examples.snake(3).model("physical")
+    stops = StopForces(Stops(), model, model.neutral())
+    sampled = SimpleNamespace(sample_time=0.01)
+    for given, held in (
+        ({}, True),
+        ({"drive": law}, False),
+        ({"drive": sampled}, True),
+        ({"external": {"m1": np.ones(6)}}, True),
+        ({"external": {"m1": lambda t: np.ones(6)}}, False),
+        ({"stops": stops}, False),
+    ):
+        assert EquationOfMotion(model, **given).is_held == held
+
+
+def test_the_first_bad_number_is_named_by_its_joint_and_its_state():
+    bad = np.zeros((2, 3, FREE.nv))
+    bad[1, 2, 7] = np.nan
+    one, other = (f"joint '{name}'" for name in FREE.joint_names)
+    assert first_of(FREE, bad, np.isnan(bad))[0] == f"{other} of state [1, 2]"
+    assert first_of(FREE, bad[1], np.isnan(bad[1]))[0] == f"{other} of state 2"
+    bad[1, 0, 5] = np.inf
+    assert first_of(FREE, bad, np.isinf(bad)) == ("the base of state [1, 0]", np.inf)
+    bad[1, 2, 6] = -np.inf
+    assert first_of(FREE, bad[1, 2], np.isinf(bad[1, 2])) == (one, -np.inf)
+
+
+def test_an_interrupted_call_keeps_its_reason():
+    with pytest.raises(Exception, match="the law raised ValueError: no") as caught:
+        called(0.3, "the law", lambda: (_ for _ in ()).throw(ValueError("no")))
+    stopped = caught.value
+    assert stopped.time == 0.3
+    with pytest.raises(type(stopped)) as again:
+        called(0.5, "another", lambda: (_ for _ in ()).throw(stopped))
+    assert again.value is stopped
+
+
+# -- stops -----------------------------------------------------------------------------------------
+
+
+def test_linear_stops_are_a_spring_and_a_damper_beyond_the_limits():
+    model = SNAKE.with_parameters(limits=(-0.4, 0.7)).model("physical", base="free")
+    force = StopForces(LinearStops(30.0, 2.0), model, model.neutral())
+    q, v = np.tile(model.neutral(), (3, 1)), np.zeros((3, model.nv))
+    q[:, 7:] = [[0.8, -0.3], [-0.55, 0.7], [0.1, 0.9]]
+    v[:, 6:] = [[0.5, 9.0], [-1.5, 9.0], [9.0, -20.0]]
+    tau = [[-30 * 0.1 - 2 * 0.5, 0], [30 * 0.15 + 2 * 1.5, 0], [0, -30 * 0.2 + 2 * 20.0]]
+    np.testing.assert_allclose(force(q, v)[:, 6:], tau, atol=ROUNDING)
+    assert not force(q, v)[:, :6].any()
+    np.testing.assert_allclose(force.energy(q), 15 * np.array([0.1, 0.15, 0.2]) ** 2)
+    dq, dv = force.derivatives(q, v)
+    on = np.array([[1, 0], [1, 0], [0, 1]])
+    np.testing.assert_array_equal(dq[:, 6:], -30 * on)
+    np.testing.assert_array_equal(dv[:, 6:], -2 * on)
+    np.testing.assert_allclose(force.beyond(q), [[0.1, 0], [-0.15, 0], [0, 0.2]], atol=ROUNDING)
+
+
+def test_energies_of_rounded_stops_are_the_work_against_their_force():
+    model = SNAKE.model("physical")
+    force = StopForces(Stops(frequency=3.0, damping=0.0, rounding=0.02), model, model.neutral())
+    x = np.linspace(0, 0.1, 20_001)
+    q = np.stack([model.upper[0] + x, model.lower[1] - 0.5 * x], axis=1)
+    tau = force(q, np.zeros_like(q))
+    work = -np.trapezoid(tau[:, 0], q[:, 0]) - np.trapezoid(tau[:, 1], q[:, 1])
+    assert force.energy(q[-1]) == pytest.approx(work, rel=1e-6)
+    assert force.energy(q[0]) == 0.0
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def test_integrators_have_the_orders_of_the_literature():
+    """Dormand and Prince 5(4) and 8(5,3), Radau IIA of order five; others vary, or are ours."""
+    orders = {"RK45": 5, "DOP853": 8, "LSODA": None, "Radau": 5, "BDF": None}
+    ours = {"RK4": 4, "SemiImplicitEuler": 1, "Variational": 2}
+    assert {name: method.order for name, method in INTEGRATORS.items()} == {**orders, **ours}
+    batches = {name for name, method in INTEGRATORS.items() if method.batches}
+    assert batches == {"RK4", "SemiImplicitEuler"}
+    assert integrator_class(None).name == "RK45"
+    assert integrator_class(None, on_ground=True).name == "SemiImplicitEuler"
+
+
+def test_a_run_has_a_billion_steps_at_most():
+    check_step_count(1e6, 1e-3)
+    with complains(StateError, "1e+09 steps; the most is 1e+09", "dt = 0.001 s or more"):
+        check_step_count(1.0001e6, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["Variational", "SemiImplicitEuler", "RK4"])
+def test_free_bodies_with_friction_move_under_wrenches_as_they_must(name):
+    rough = examples.snake(3).with_parameters(viscous=0.05)
+    model = rough.model("physical", base="free", gravity=(0.3, -0.2, -1.0))
+    (q, v), external = state(model, 5), {"m2": lambda t: np.cos(5 * t) * 0.2 * WRENCHES["m1"]}
+    options = {"controller": law, "external": external}
+    exact = simulate(model, q, v, 0.1, integrator="DOP853", rtol=1e-11, atol=1e-11, **options)
+    method, errors = INTEGRATORS[name], []
+    for h in (2e-3, 1e-3):
+        found = simulate(model, q, v, 0.1, integrator=name, dt=h, record=0.1, **options)
+        apart = [found.v[-1] - exact.v[-1], model.difference(exact.q[-1], found.q[-1])]
+        errors.append(np.abs(apart).max(axis=1))
+    ratios = np.log2(np.divide(*errors))
+    np.testing.assert_allclose(ratios, method.order, atol=0.3)
+
+
+def test_a_body_on_hard_linear_stops_moves_as_an_oscillator_does():
+    """Implicit steps; the free motion of a joint on a spring, with a hinge without gravity."""
+    model = examples.snake(2).model("physical", gravity=(0, 0, 0))
+    inertia, k = model.mass_matrix([0.0])[0, 0], 4.0
+    start, rate = model.upper[0] + 0.05, np.sqrt(4.0 / inertia)
+    found = simulate(
+        model, [start], None, 0.6 / rate, None, "SemiImplicitEuler", stops=LinearStops(k),
+        dt=1e-3 / rate,
+    )  # fmt: skip
+    beyond = 0.05 * np.cos(0.6)
+    assert found.q[-1, 0] - model.upper[0] == pytest.approx(beyond, abs=1e-4)
+    assert found.v[-1, 0] == pytest.approx(-0.05 * rate * np.sin(0.6), rel=2e-3)
+
+
+# -- the ground ------------------------------------------------------------------------------------
+
+
+def test_sides_of_a_body_are_those_with_the_largest_second_moment():
+    box = np.array([[x, y, z] for x in (0, 1) for y in (0, 2) for z in (0, 3)], dtype=float)
+    np.testing.assert_allclose(largest_sides(box), 0.5)  # a half each of both sides
+    pyramid = np.array([[1, 1, 0], [-1, 1, 0], [1, -1, 0], [-1, -1, 0], [0, 0, 1.5]], dtype=float)
+    np.testing.assert_allclose(largest_sides(pyramid), 0.8)  # four on the floor, one on top
+    nearly = pyramid + np.array([0, 0, 1.0])[None] * np.array([[1e-6], [0], [0], [0], [0]])
+    np.testing.assert_allclose(largest_sides(nearly), 0.8)  # a millionth of 2 m counts as flat
+    tilted = pyramid + np.array([0, 0, 1.0])[None] * np.array([[1e-5], [0], [0], [0], [0]])
+    expected = [0, 0.75, 0.75, 0.75, 0.75]  # three on the floor, one on top
+    np.testing.assert_allclose(largest_sides(tilted), expected)
+
+
+def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
+    q = FREE.neutral()
+    law, other = (GroundContact(Ground(), FREE, SNAKE, q, h).law for h in (None, 1e-3))
+    assert law.stiffness == pytest.approx(other.stiffness, rel=1e-12)
+    assert law[3] == np.inf  # no limit of the damping by a step
+
+
+def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
+    q = np.tile(FREE.neutral(), (3, 1))
+    q[:, 2] = [1.0, -0.2, 0.0]
+    for slope in ((0.0, 0.0), (0.1, -0.2)):
+        lifting, plain = (
+            GroundContact(Ground(slope=slope, lift=lift), FREE, SNAKE, q, 1e-3)
+            for lift in (True, False)
+        )
+        found = lifting.started(q)
+        places, z = lifting._corners(found)[0], 2
+        heights = (places[z] - slope[0] * places[0] - slope[1] * places[1]).min(axis=-1)
+        assert heights[0] > 0.5
+        np.testing.assert_allclose(heights[1:], 0.0, atol=ROUNDING)
+        np.testing.assert_array_equal(np.delete(found, 2, axis=1), np.delete(q, 2, axis=1))
+        with complains(StateError, "m below the ground in state 1: start it higher, or give"):
+            plain.started(q)
+        np.testing.assert_array_equal(plain.started(found), found)
+    arm = SNAKE.model("physical")
+    held = GroundContact(Ground(height=0.3, lift=True), arm, SNAKE, arm.neutral(), 1e-3)
+    with complains(StateError, "its base is fixed: give Ground(height=-"):
+        held.started(arm.neutral())
+
+
+def test_cylinders_have_circles_near_their_ends_and_corners_inside_of_them():
+    body = cylinder(0.05, 0.12)
+    points = corners(body, body.model(base="free"))
+    circles = points.radius > 0
+    np.testing.assert_allclose(points.radius[circles], 0.05)
+    inset = 0.01 * 0.05  # of the radius, which is less than half the length
+    np.testing.assert_allclose(
+        points.place[circles], [[0, 0, -x] for x in (0.06 - inset, inset - 0.06)]
+    )
+    np.testing.assert_array_equal(points.axis[circles], [[0, 0, 1]] * 2)
+    place = points.place[~circles]
+    np.testing.assert_allclose(np.linalg.norm(place[:, :2], axis=1), 0.05 - inset)
+    np.testing.assert_allclose(np.sort(place[:, 2]), 0.06 * np.repeat([-1, 1], 4))
+    flat = cylinder(0.1, 0.04)
+    points = corners(flat, flat.model(base="free"))
+    np.testing.assert_allclose(np.abs(points.place[points.radius > 0, 2]), 0.02 * (1 - 0.01))
+
+
+def test_numbers_are_rounded_down_to_two_digits():
+    numbers = {0.3: "0.3", 0.0129: "0.012", 9.99: "9.9", 3.19e-4: "0.00031", 1.0: "1", 12.7: "12"}
+    assert {x: rounded_down(x) for x in numbers} == numbers
+
+
+def test_grounds_are_as_steep_as_89_degrees_at_most():
+    assert Ground(slope=(100.0, -100.0)).slope == (100.0, -100.0)
+    for slope in ((100.1, 0.0), (0.0, -100.1), (np.nan, 0.0), (1.0, 2.0, 3.0)):
+        with complains(StateError, "slope is its rise along x and y"):
+            Ground(slope=slope)
+    for field in ("friction", "damping"):
+        assert getattr(Ground(**{field: 0.0}), field) == 0.0
+    for field in ("cell", "stiffness"):
+        with complains(StateError, field):
+            Ground(**{field: 0.0})
+    normal = Ground(slope=(0.3, -0.4)).upward
+    np.testing.assert_array_equal(normal, [-0.3, 0.4, 1.0])
+    kinds = [Ground(**x).kind for x in ({}, {"slope": (0, 0.1)}, {"height": np.zeros((2, 3))})]
+    assert kinds == ["level", "slope", "field"]
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def test_rows_ask_for_memory_when_they_are_full():
+    rows = Rows((3,), 2)
+    rows.add([1, 2, 3])
+    assert rows.growth == 0
+    rows.add([4, 5, 6])
+    assert rows.growth == 2 * 2 * 3 * 8
+    rows.add([7, 8, 9])
+    assert rows.growth == 0
+    np.testing.assert_array_equal(rows.array(), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    assert len(Rows((3,), 0).array()) == 0
+    assert row_bytes(4, 7, 6) == 8 * (1 + 4 * (7 + 6 + 6))
+
+
+def test_progress_is_told_twenty_times_a_second_and_at_the_end(monkeypatch):
+    clock, told = iter([100.0, 100.04, 100.06, 100.10, 100.12, 100.13]), []
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    with Progress(2.0, told.append, None) as progress:
+        for t in (0.1, 0.2, 0.3, 0.4, 0.5, 2.5):
+            progress(t)
+    assert told == [0.05, 0.15, 0.25, 1.0]
