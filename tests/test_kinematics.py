@@ -219,6 +219,10 @@ WRONG_QUESTIONS = {
         lambda: ARM.inverse_kinematics({"m2": 2 * np.eye(4)}),
         StateError, "target of 'm2'", "with a rotation",
     ),
+    "pose with its position in the last row": (
+        lambda: ARM.inverse_kinematics({"m2": ARM.forward_kinematics(np.zeros(3))[-1].T}),
+        StateError, "target of 'm2'", "[R p; 0 1]", "(4, 4)",
+    ),
     "point without target": (
         lambda: ARM.inverse_kinematics({"m2": [0, 0, 0]}, points={"m1": [0, 0, 1]}),
         StateError, "'m1' has a point but no target", "m2",
