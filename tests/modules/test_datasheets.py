@@ -403,6 +403,18 @@ def test_numbers_of_numpy_become_plain_numbers():
     assert type(Port(**port).side) is int
 
 
+def test_connectors_mate_when_both_accept_the_other():
+    def port(connector, *mates):
+        return Port(**GRIPPER["ports"][0] | {"connector": connector, "mates": mates})
+
+    plug, socket, claw = port("plug", "socket"), port("socket", "plug"), port("claw", "socket")
+    assert plug.mates_with(socket)
+    assert socket.mates_with(plug)
+    assert not claw.mates_with(socket)  # which does not accept it
+    assert not socket.mates_with(claw)
+    assert not plug.mates_with(plug)
+
+
 def test_directions_are_normalized_and_zeros_have_no_sign():
     for length in (1e-3, 0.999, 1.0, 1.001, 70.0):
         joint = Joint(name="j", kind="revolute", parent="a", child="b", axis=(0, -length, 0))
