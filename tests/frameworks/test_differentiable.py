@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tomllib
 from pathlib import Path
@@ -133,6 +134,9 @@ def test_the_quaternion_of_a_step_has_no_jumps():
     q, v, tau = (x[0] for x in cases.states("step", "free"))
     for w in (-0.5, -1e-9, 1e-9, 0.5):
         q[3:7] = 0.6 * np.sqrt(1 - w * w), 0.8 * np.sqrt(1 - w * w), 0.0, w
+        assert np.abs(step.value(q, v, tau)[0][3:7] - q[3:7]).max() < 0.01
+    for signs in itertools.product((-1e-9, 1e-9), repeat=3):  # half a turn, passed in any direction
+        q[3:7] = 1.0, *signs
         assert np.abs(step.value(q, v, tau)[0][3:7] - q[3:7]).max() < 0.01
 
 
