@@ -93,6 +93,9 @@ def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
     kp, kd = ([float(servo.get(key)) for servo in servos] for key in ("kp", "kv"))
     np.testing.assert_allclose(kp, 900 * inertia)
     np.testing.assert_allclose(kd, 60 * inertia)
+    write_mjcf(ARM, path, hinges="physical", actuators="position", kp=0.05, kd=0.0)
+    (kp,) = {servo.get("kp") for servo in read_xml(path).findall("actuator/position")}
+    assert float(kp) == 0.05
 
 
 def test_links_of_one_module_are_linked_though_no_joint_joins_them():

@@ -179,6 +179,7 @@ def test_written_assemblies_are_read_back_equal(written):
         assert back == organism
         np.testing.assert_array_equal(back.base_pose, organism.base_pose)
         np.testing.assert_array_equal(back.aim().matrix, organism.aim().matrix)
+        assert [entry.column for entry in back.dockings] == [*range(1, len(back))]
 
 
 def test_every_kind_is_read_back_identically(tmp_path):
