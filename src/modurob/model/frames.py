@@ -91,7 +91,7 @@ class JointFrames:
 
     def links(self) -> list[RigidLink]:
         """The same as the recursions take it: one `RigidLink` after the other, floats inside."""
-        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+        nothing = (-1, UPRIGHT, np.zeros(3), False, 0.0, 0.0)  # no joint holds the base
         joints = zip(
             self.parent.tolist(),
             self.rotation,
