@@ -12,6 +12,7 @@ from modurob.checks import (
     per_joint,
     positive,
     real_array,
+    takes,
     whole,
 )
 from modurob.errors import choices
@@ -107,3 +108,12 @@ def test_infinite_numbers_are_taken_where_they_make_sense():
     for wrong in (np.array([1, "2"], dtype=object), np.array([True, 2], dtype=object), [1 + 1j]):
         with complains(StateError, "x must hold finite real numbers"):
             real_array("x", wrong)
+
+
+def test_functions_take_what_their_signature_allows():
+    assert takes(lambda a, b=0: a, 1)
+    assert not takes(lambda a, b: a, 1)
+    assert not takes(lambda: 0, 1)
+    assert not takes("no function")
+    assert takes(dict.fromkeys, [])
+    assert takes(max, 1, 2)  # of C, without a signature: the call itself will tell

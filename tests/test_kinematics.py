@@ -109,6 +109,20 @@ def test_what_is_already_reached_stays():
     assert result.reached
 
 
+def test_bodies_that_cannot_move_are_where_they_are():
+    """Also of a robot far from the origin, whose equations are solved near its base."""
+    pose = np.eye(4)
+    pose[:3, 3] = 7.0, -5.0, 3.0
+    model = examples.arm("bab").with_base_pose(pose).model()
+    q = np.array([0.3, -0.2, 0.5])
+    poses = model.forward_kinematics(q)
+    targets = {name: poses[model.body_index(name)] for name in ("m0", "m2.distal")}
+    np.testing.assert_allclose(targets["m0"][:3, 3], pose[:3, 3])
+    assert_reached(model, targets, model.inverse_kinematics(targets, q, restarts=0))
+    away = {"m0": pose[:3, 3] + [0.0, 0.0, 0.25]}
+    assert model.inverse_kinematics(away, restarts=0).residual == pytest.approx(0.25)
+
+
 def test_half_a_turn_is_reached():
     model = examples.arm("b").model()
     goal = model.forward_kinematics([np.pi - 1e-12])[model.body_index("m0.distal")]
@@ -218,6 +232,10 @@ WRONG_QUESTIONS = {
     "no rotation": (
         lambda: ARM.inverse_kinematics({"m2": 2 * np.eye(4)}),
         StateError, "target of 'm2'", "with a rotation",
+    ),
+    "pose with its position in the last row": (
+        lambda: ARM.inverse_kinematics({"m2": ARM.forward_kinematics(np.zeros(3))[-1].T}),
+        StateError, "target of 'm2'", "[R p; 0 1]", "(4, 4)",
     ),
     "point without target": (
         lambda: ARM.inverse_kinematics({"m2": [0, 0, 0]}, points={"m1": [0, 0, 1]}),

@@ -109,6 +109,29 @@ def test_the_limits_that_users_meet_are_those_of_the_messages():
     assert record.LARGEST_ID == 2**128 - 1
 
 
+def test_files_are_read_up_to_their_documented_size(tmp_path):
+    """A smaller limit would refuse files that were read before, a larger one ask for memory."""
+    for name, head, tail, most, read in (
+        ("it", b"", b"", 16 * 2**20, files.read_bytes),
+        ("it.xml", b"<a>", b"</a>", 4 * 2**20, xml_files.read_xml),
+        ("it.toml", b"a = 1 #", b"", 256 * 2**10, files.parse_document),
+    ):
+        path = tmp_path / name
+        path.write_bytes(head + b" " * (most - len(head) - len(tail)) + tail)
+        read(path)
+        path.write_bytes(head + b" " * (most - len(head) - len(tail) + 1) + tail)
+        with complains(FileError, name, f"{most + 1:,} bytes; at most {most:,} bytes are read"):
+            read(path)
+
+
+def test_whole_numbers_of_a_document_have_64_bits():
+    for number in (2**64 - 1, -(2**64 - 1)):
+        assert files.parse_json(f"[{number}]", "it") == [number]
+    for number in (2**64, -(2**64)):
+        with complains(FileError, "it: [0]: a whole number of more than 64 bits"):
+            files.parse_json(f"[{number}]", "it")
+
+
 # -- numbers ---------------------------------------------------------------------------------------
 
 

@@ -91,6 +91,8 @@ CRAB = mr.examples.crab().model(hinges="physical")  # six joints
         (50 * 36 * 8, lambda: CRAB.coriolis_matrix(*np.zeros((2, 50, 6)))),
         (3 * 50 * 36 * 8, lambda: CRAB.inverse_dynamics_derivatives(*np.zeros((3, 50, 6)))),
         (50 * 6 * 8, lambda: CRAB.inverse_dynamics(*np.zeros((3, 50, 6)))),
+        # of each body a pose and the rows that it is made of
+        (50 * CRAB.nbodies * (16 + 12) * 8, lambda: CRAB.forward_kinematics(np.zeros((5, 10, 6)))),
         (40 * CRAB.nv**2 * 8 * 3, lambda: refuse_verification(3)),
         # 11 times from 0 to 1 s, 10 of them counted
         (10 * CUT_BYTES, lambda: record_times(0.1, 1.0)),

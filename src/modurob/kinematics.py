@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import generator, refuse_states
 from modurob.errors import StateError, choices
 from modurob.model import Model
-from modurob.model.validation import common_batch
+from modurob.model.validation import UNIT_ROW, common_batch
 from modurob.spatial import se3, so3
 
 POSE_NUMBERS = 28  # of a body: its rows [R | p], and the pose that they become
@@ -164,13 +164,15 @@ def _target(body: str, goal: ArrayLike) -> tuple[np.ndarray, int]:
         array = np.empty(0)
     if not np.isfinite(array).all():
         raise StateError(f"the target of '{body}' has entries that are not finite")
-    if array.shape[-2:] == (4, 4) and np.all(so3.is_rotation(array[..., :3, :3])):
-        return array, 2
+    if array.shape[-2:] == (4, 4):
+        rigid = so3.is_rotation(array[..., :3, :3]) & (array[..., 3, :] == UNIT_ROW).all(axis=-1)
+        if rigid.all():
+            return array, 2
     if array.shape[-1:] == (3,):
         return array, 1
     raise StateError(
-        f"the target of '{body}' must be a (..., 3) position or a (..., 4, 4) pose with a "
-        f"rotation, got shape {array.shape}"
+        f"the target of '{body}' must be a (..., 3) position or a (..., 4, 4) pose [R p; 0 1] with "
+        f"a rotation R, got shape {array.shape}"
     )
 
 

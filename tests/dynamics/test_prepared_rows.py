@@ -109,3 +109,11 @@ def test_prepared_derivatives_are_those_of_one_state(kind, by):
     assert found._fields == ("dq", "dv", by)
     close(name, found, getattr(model, name)(*given))
     assert call(*given) is found
+
+
+def test_calls_on_the_cpu_have_an_array_of_their_own_and_take_no_wrenches():
+    model = MODELS["fixed", False]
+    with complains(StateError, "out is for target 'cuda'", "has its own array"):
+        model.prepare("mass_matrix", out=np.empty((6, 6)))
+    with complains(StateError, "external is for target 'cuda'", "give wrenches to model.forward"):
+        model.prepare("forward_dynamics", external=True)

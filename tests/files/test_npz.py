@@ -172,6 +172,18 @@ def test_the_list_of_members_has_the_size_of_the_64_bit_record(path, arrays):
         Trajectory.load(path)
 
 
+def test_the_end_of_an_archive_is_found_wherever_it_may_be(path, arrays):
+    data = packed(arrays.items())
+    comment = b"c" * (2**16 - 1)  # the longest that there is
+    path.write_bytes(data[:-2] + struct.pack("<H", len(comment)) + comment)
+    assert np.array_equal(Trajectory.load(path).q, arrays["0.q"])
+    nothing = packed([])
+    assert nothing.startswith(b"PK\5\6")  # the end is all of it
+    path.write_bytes(zip64(nothing, 2**40))
+    with complains(FileError, "run.npz", "a list of members of 1,099,511,627,776 bytes"):
+        Trajectory.load(path)
+
+
 @pytest.mark.parametrize("dtype", [">f8", "<f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_order_of_bytes_and_axes_does_not_matter(path, arrays, dtype, order):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tomllib
 from pathlib import Path
@@ -105,12 +106,37 @@ def test_a_body_without_forward_dynamics_gives_no_nan():
                 compute(*rows)
 
 
+def test_states_are_refused_by_any_of_their_arrays():
+    """Also of a body whose forward dynamics is singular, where that is not asked for."""
+    for model in (cases.model("free"), mr.examples.crane().model()):
+        bound, rng = DifferentiableFunction(model, "inverse_dynamics", {}), np.random.default_rng(3)
+        q = np.array([model.random_configuration(rng) for _ in range(4)])
+        v, a = rng.standard_normal((2, 4, model.nv))
+        expected = [*bound.value(q, v, a), *bound.jacobians(q, v, a)[0]]
+        v[1, 0], a[2, -1] = np.nan, np.inf
+        found = [*bound.value_or_nan(q, v, a), *bound.jacobians_or_nan(q, v, a)]
+        for one, whole in zip(found, expected, strict=True):
+            whole[1:3] = np.nan
+            np.testing.assert_allclose(one, whole, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_gradients_of_compiled_models_name_a_number_that_is_not_finite():
+    arrays = cases.states("inverse_dynamics", "fixed")
+    bound = DifferentiableFunction(cases.model("fixed").compile(), "inverse_dynamics", {})
+    arrays[1][1, 0] = np.nan
+    with pytest.raises(mr.StateError, match=r"v\[1, 0\] is nan"):
+        bound.pullback(arrays, [np.ones_like(arrays[1])])
+
+
 def test_the_quaternion_of_a_step_has_no_jumps():
     model = cases.model("free")
     step = DifferentiableFunction(model, "step", {"dt": 1e-3})
     q, v, tau = (x[0] for x in cases.states("step", "free"))
     for w in (-0.5, -1e-9, 1e-9, 0.5):
         q[3:7] = 0.6 * np.sqrt(1 - w * w), 0.8 * np.sqrt(1 - w * w), 0.0, w
+        assert np.abs(step.value(q, v, tau)[0][3:7] - q[3:7]).max() < 0.01
+    for signs in itertools.product((-1e-9, 1e-9), repeat=3):  # half a turn, passed in any direction
+        q[3:7] = 1.0, *signs
         assert np.abs(step.value(q, v, tau)[0][3:7] - q[3:7]).max() < 0.01
 
 
@@ -171,3 +197,12 @@ def test_a_model_is_demanded():
 def test_arrays_that_do_not_fit_are_refused(arrays, text):
     with pytest.raises(mr.StateError, match=text):
         demand_rows("momentum", ("q", "v"), (3, 3), arrays)
+
+
+def test_rows_have_one_type_and_the_batch_shape_of_all():
+    inputs, sizes = ("q", "v"), (3, 2)
+    given = [np.zeros((2, 1, 3)), np.zeros((5, 2))]
+    assert demand_rows("momentum", inputs, sizes, given) == ("float64", (2, 5))
+    given = [np.zeros((4, 3), np.float32), np.zeros((4, 2), np.float32)]
+    assert demand_rows("momentum", inputs, sizes, given) == ("float32", (4,))
+    assert demand_rows("momentum", inputs, sizes, [np.zeros(3), np.zeros(2)]) == ("float64", ())

@@ -93,6 +93,9 @@ def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
     kp, kd = ([float(servo.get(key)) for servo in servos] for key in ("kp", "kv"))
     np.testing.assert_allclose(kp, 900 * inertia)
     np.testing.assert_allclose(kd, 60 * inertia)
+    write_mjcf(ARM, path, hinges="physical", actuators="position", kp=0.05, kd=0.0)
+    (kp,) = {servo.get("kp") for servo in read_xml(path).findall("actuator/position")}
+    assert float(kp) == 0.05
 
 
 def test_links_of_one_module_are_linked_though_no_joint_joins_them():
@@ -175,6 +178,23 @@ def test_neighbors_are_adjacent_and_far_ends_are_not():
     pairs = srdf.disabled_pairs(tree_of(beams, beams.organism, "world"), 0, 0)
     assert ("m1", "m2") in pairs
     assert ("m0", "m3") not in pairs
+
+
+def test_pairs_with_a_mesh_stay_in_the_check_unless_they_are_adjacent(tmp_path):
+    backbone, path = mr.catalog["backbone"], tmp_path / "it.srdf"
+    seen = mr.ModuleType(**backbone.model_dump() | {"meshes": [{"body": "A", "file": "a.stl"}]})
+
+    def pairs():
+        found = read_xml(path).findall("disable_collisions")
+        return {(pair.get("link1"), pair.get("link2"), pair.get("reason")) for pair in found}
+
+    with pytest.warns(
+        mr.interop.LossWarning, match=r"it\.srdf: .* pairs with m2 stay in the check"
+    ):
+        write_srdf(mr.examples.snake(3).with_kinds({"m2": seen}), path)
+    assert pairs() == {("m0", "m1", "Adjacent"), ("m1", "m2", "Adjacent")}
+    write_srdf(mr.examples.snake(2).with_kinds({"m1": seen}), path)  # without a warning
+    assert pairs() == {("m0", "m1", "Adjacent")}
 
 
 def test_groups_and_states_of_srdf(tmp_path):

@@ -179,6 +179,7 @@ def test_written_assemblies_are_read_back_equal(written):
         assert back == organism
         np.testing.assert_array_equal(back.base_pose, organism.base_pose)
         np.testing.assert_array_equal(back.aim().matrix, organism.aim().matrix)
+        assert [entry.column for entry in back.dockings] == [*range(1, len(back))]
 
 
 def test_every_kind_is_read_back_identically(tmp_path):
@@ -338,6 +339,47 @@ def test_only_hinges_that_pass_by_a_body_move_its_frame(tmp_path):
         assert found.joints[0].position == pytest.approx((0.0 if moved else 0.2, 0, 0))
 
 
+@pytest.mark.parametrize(("off", "moved"), [(1e-11, False), (1e-7, True), (0.05, True)])
+def test_a_hinge_passes_through_an_origin_up_to_rounding_and_no_more(tmp_path, off, moved):
+    ends = [body("a", 1, (0, 0, 0), connector("in", DOWN, "f")), body("b", 2, (0.3, 0, 0))]
+    way = [joint("j", "revolute", "a", "b", np.eye(4), turned(2, 0.0, (0, off, 0.2)))]
+    found = read_cobra_modules(dump(tmp_path / "m.json", module("it", ends, way)))["it"]
+    assert found.joints[0].position == ((0, 0, 0) if moved else (0, off, 0.2))
+    assert found.bodies[1].center_of_mass == ((0.3, off, 0.2) if moved else (0.3, 0, 0))
+
+
+def test_what_a_module_set_leaves_out_is_nothing(tmp_path):
+    """No friction, no rotor, no limits, no turn; connectors mate with their own kind."""
+    mass = {"mass": 1.0, "inertia": np.eye(3).tolist(), "r_com": [0, 0, 0]}
+    bodies = [
+        {"ID": "a", **mass, "connectors": {"ID": "in"}},
+        {"ID": "b", **mass, "visual": [
+            {"type": "sphere", "parameters": {"r": 0.3}},
+            {"type": "mesh", "parameters": {"file": "b.stl"}},
+            {"type": "mesh", "parameters": {"file": "c.stl", "scale": 0.001}},
+        ]},
+        {"ID": "c", **mass},
+    ]  # fmt: skip
+    joints = [
+        {"ID": "j", "type": "revolute", "parent": "a", "child": "b", "gearRatio": 50.0},
+        {"ID": "k", "type": "prismatic", "parent": "b", "child": "c", "motorInertia": 0.25},
+    ]
+    whole = {"header": {"ID": "bare"}, "bodies": bodies, "joints": joints}
+    bare = read_cobra_modules(dump(tmp_path / "m.json", whole))["bare"]
+    assert (bare.title, [b.mass for b in bare.bodies]) == ("", [1, 1, 1])
+    for found in (*bare.joints, *bare.shapes, *bare.meshes):
+        np.testing.assert_array_equal(found.pose, np.eye(4))
+    for found in bare.joints:
+        assert (found.viscous, found.coulomb, found.gear_ratio) == (0, 0, 1)
+        assert (found.lower, found.upper, found.axis) == (None, None, (0, 0, 1))
+    assert [found.rotor_inertia for found in bare.joints] == [0, 0.25]
+    assert [mesh.scale for mesh in bare.meshes] == [(1, 1, 1), (0.001, 0.001, 0.001)]
+    (port,) = bare.ports
+    np.testing.assert_array_equal(port.pose, np.eye(4))
+    assert (port.label, port.connector, port.mates) == ("in", "connector-h", ("connector-h",))
+    assert bare.size == 0.1  # it has no length
+
+
 def test_a_base_on_another_body_is_held_there(tmp_path):
     """A slide that hangs on its far body: the near one moves."""
     alone = {**ASSEMBLY, "moduleOrder": ["slide"], "moduleConnection": [],
@@ -475,6 +517,9 @@ def test_what_was_edited_wins_over_the_datasheet_that_travels_along(written):
 
 def test_entries_of_another_kind_are_edited():
     assert _same([1, {"x": 2.0}], [1.0, {"x": 2 + 1e-13}])
+    assert not _same([1.0], [1 + 1e-11])
+    assert _same(0.0, 1e-16)
+    assert not _same(0.0, 1e-14)
     assert not any(_same([1.0], other) for other in (1.0, None, "1", [], [1.0, 1.0], {"0": 1.0}))
     assert not any(_same({"x": 1}, other) for other in (1, {}, {"y": 1}, {"x": 2}, [1]))
 

@@ -93,6 +93,7 @@ def dump(path, data):
         ((*PORT, "size"), "large", ["connectors[0].size"]),
         ((*PORT, "ID"), "base", ["port 'base' is there twice"]),
         ((*BODY, "visual"), [{"type": "box", "parameters": {"x": 1}}], ["box", "proximal", "x, y"]),
+        ((*BODY, "visual"), [{"type": "mesh"}], ["a mesh of body 'proximal'", "parameter file"]),
         ((*BODY, "connectors"), [{"ID": f"{k}"} for k in range(1001)], ["1002 entries", "1000"]),
     ],
 )  # fmt: skip
@@ -201,3 +202,9 @@ def test_what_is_no_kind_cannot_be_written(tmp_path):
 def test_the_date_of_the_headers_can_be_set(tmp_path):
     write_cobra_modules(catalog["scout"], tmp_path / "m.json", date=datetime.date(2024, 2, 29))
     assert '"date": "2024-02-29"' in (tmp_path / "m.json").read_text()
+
+
+def test_titles_are_written_as_they_are(tmp_path):
+    data = catalog["scout"].model_dump() | {"title": "Gelenkwürfel, 回転"}
+    write_cobra_modules(type(catalog["scout"])(**data), tmp_path / "m.json")
+    assert '"name": "Gelenkwürfel, 回転"' in (tmp_path / "m.json").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from modurob import Model, Organism, StateError, examples
 from modurob.model.validation import _check_masses
 from oracles import complains
 
-MODEL = examples.arm("bab").model("physical")
+MODEL = examples.arm("bab").with_parameters("m1", limits=(-2.0, 2.0)).model("physical")
 
 
 def test_a_changed_copy_is_checked():
@@ -84,3 +84,66 @@ def test_a_base_pose_may_lie_in_memory_in_any_order():
         examples.crab().with_base_pose(pose).model("physical") for pose in (T, T.T.copy().T)
     )
     assert ordered.body_placement.tobytes() == turned.body_placement.tobytes()
+
+
+def put(array, value, *index):
+    changed = array.copy()
+    changed[index] = value
+    return changed
+
+
+OFF = np.eye(4)
+OFF[3, 0] = 0.5  # no last row of a pose
+MANY = ("m0.joint", "m1.joint", "m0.joint")
+WRONG_ARRAYS = {
+    "name twice": ("joint_names", lambda m: MANY, "joint_names of a model must be unique"),
+    "body twice": (
+        "body_names", lambda m: (*m.body_names[:-1], m.body_names[0]), "body_names of a model"
+    ),
+    "module nowhere": ("modules", lambda m: {"m0": m.nbodies}, "bodies 0 to 5, got 'm0': 6"),
+    "module below": ("modules", lambda m: {"m0": -1}, "bodies 0 to 5, got 'm0': -1"),
+    "parent beyond": ("parent", lambda m: put(m.parent, 2, 1), "parent[1]", "0 to 1, got 2"),
+    "parent below": ("parent", lambda m: put(m.parent, -1, 2), "parent[2]", "0 to 2, got -1"),
+    "body on no link": ("body_link", lambda m: put(m.body_link, 4, 5), "body_link[5]", "0 to 3"),
+    "body below": ("body_link", lambda m: put(m.body_link, -1, 4), "body_link[4]", "got -1"),
+    "nan": ("center", lambda m: put(m.center, np.nan, 2, 1), "center of a model", "finite"),
+    "endless mass": ("mass", lambda m: put(m.mass, np.inf, 3), "mass of a model", "finite"),
+    "limits": ("lower", lambda m: put(m.lower, 9.0, 1) , "'m1.joint'", "9 to"),
+    "lower at infinity": ("lower", lambda m: np.full(3, np.inf), "'m0.joint'", "inf to"),
+    "upper at infinity": ("upper", lambda m: put(m.upper, -np.inf, 2), "'m2.joint'", "-inf"),
+    "viscous": ("viscous", lambda m: put(m.viscous, -0.1, 1), "viscous friction", "negative"),
+    "coulomb": ("coulomb", lambda m: put(m.coulomb, -0.1, 1), "coulomb friction", "negative"),
+    "armature": ("armature", lambda m: put(m.armature, -0.1, 1), "armature of a model"),
+    "stiffness": ("stiffness", lambda m: put(m.stiffness, -0.1, 1), "stiffness of a model"),
+    "joint askew": ("placement", lambda m: put(m.placement, 1.01, 1, 0, 0), "placement[1]"),
+    "joint in a row": ("placement", lambda m: put(m.placement, OFF, 2), "placement[2]"),
+    "body askew": ("body_placement", lambda m: put(m.body_placement, -OFF, 4), "body_placement[4]"),
+    "base askew": ("base_pose", lambda m: OFF, "base_pose of a model is no pose"),
+    "fixed base": ("base_pose", lambda m: put(np.eye(4), 1.0, 0, 3), "must be the identity"),
+    "short axis": ("screw", lambda m: 0.99 * m.screw, "screw of 'm0.joint'", "unit axis"),
+    "axis elsewhere": ("screw", lambda m: put(m.screw, 1e-3, 2, 1), "screw of 'm2.joint'"),
+    "negative mass": ("mass", lambda m: put(m.mass, -1.0, 2), "link 2 of a model", "negative"),
+    "flat inertia": (
+        "inertia", lambda m: put(m.inertia, np.diag([1.0, 1.0, 3.0]), 3), "link 3", "triangle"
+    ),
+    "inertia without mass": ("mass", lambda m: put(m.mass, 0.0, 1), "link 1", "without mass"),
+    "gravity": ("gravity", lambda m: np.zeros(2), "gravity of a model", "(3,)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS)
+def test_arrays_that_describe_no_robot_are_named(case):
+    name, change, *pieces = case
+    with complains(StateError, *pieces):
+        dataclasses.replace(MODEL, **{name: change(MODEL)})
+
+
+def test_arrays_may_be_off_by_the_digits_of_a_file():
+    """Seven digits: a turned joint, a unit axis, and inertias as datasheets are taken."""
+    free = examples.arm("bab").model("physical", base="free")
+    rounded = {name: np.round(getattr(free, name), 7) for name in ("placement", "screw")}
+    dataclasses.replace(free, **rounded, base_pose=np.diag([1, 1 + 1e-7, 1, 1]))
+    with complains(StateError, "base_pose of a model is no pose"):
+        dataclasses.replace(free, base_pose=np.diag([1, 1 + 1e-5, 1, 1]))
+    with complains(StateError, "screw of 'm0.joint'"):
+        dataclasses.replace(free, screw=(1 + 1e-5) * free.screw)

@@ -55,6 +55,8 @@ def test_difference_broadcasts():
     np.testing.assert_allclose(found[1, 2], model.difference(model.neutral(), many[1, 2]))
     with complains(StateError, "q0 and q1 have batch shapes"):
         model.difference(many[0, :2], many[0])
+    with complains(StateError, "q0 and q1 have batch shapes (2, 3), (2, 4)"):
+        model.difference(many, many[:, [0, 1, 2, 0]])
 
 
 @pytest.mark.parametrize(("base", "first_q", "first_v"), [("fixed", 0, 0), ("free", 7, 6)])

@@ -62,6 +62,7 @@ def test_states_of_the_new_body_have_the_old_joints(bodies):
     new.check_configuration(moved)
     np.testing.assert_array_equal(moved[new.joint_slice_q][joints.kept_new], q[joints.kept_old])
     np.testing.assert_array_equal(moved[new.joint_slice_q][joints.added], 0.5)
+    assert not joints.configuration(q)[new.joint_slice_q][joints.added].any()
     there, here = joints.rows
     np.testing.assert_array_equal(speed[here], v[there])
     assert np.count_nonzero(speed) == len(here)

@@ -1,6 +1,7 @@
 """A model is a value: read-only arrays, checked states, and clear words for wrong ones."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,6 +112,22 @@ def test_random_configurations_respect_limits_on_one_side_only(limits):
     for _ in range(20):
         joints = model.random_configuration(rng)
         assert np.all((model.lower <= joints) & (joints <= model.upper))
+
+
+PI = np.pi
+
+
+@pytest.mark.parametrize(
+    ("limits", "low", "high"),
+    [((None, None), -PI, PI), ((4.0, None), 4.0, 4.0 + PI), ((None, -4.0), -4.0 - PI, -4.0),
+     ((None, 1.0), -PI, 1.0), ((-1.0, None), -1.0, PI), ((2.0, 2.5), 2.0, 2.5)],
+)  # fmt: skip
+def test_random_joints_without_limits_are_within_one_turn_or_one_meter(limits, low, high):
+    kind = catalog["backbone"].with_parameters(limits=limits)
+    model = examples.snake(2, kind).model("physical", base=["px"])
+    least = model.random_configuration(SimpleNamespace(uniform=lambda low, high: low))
+    most = model.random_configuration(SimpleNamespace(uniform=lambda low, high: high))
+    np.testing.assert_allclose([least, most], [[-0.5, low], [0.5, high]], rtol=ROUNDING)
 
 
 def test_a_quaternion_is_normalised_if_it_is_nearly_of_unit_length():

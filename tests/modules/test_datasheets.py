@@ -234,6 +234,26 @@ def test_long_values_are_cut_in_errors():
         assert str(caught.value).endswith(f"(given {shown})")
 
 
+def test_long_lists_are_cut_in_errors():
+    moments = [0.125 * k for k in range(12)]
+    with pytest.raises(DatasheetError) as caught:
+        ModuleType(**changed("bodies.0.inertia", moments))
+    shown = str(moments)[:57]
+    assert len(str(moments)) > 60
+    assert f"(given {shown}...)" in str(caught.value)
+
+
+def test_the_first_five_mistakes_are_told():
+    for mistakes in (5, 6, 8):
+        wrong = {f"extra{k}": k for k in range(mistakes)}
+        with pytest.raises(DatasheetError) as caught:
+            ModuleType(**GRIPPER, **wrong)
+        told = str(caught.value).split("; extra")
+        assert len(told) == 5
+        assert ("more" in told[-1]) == (mistakes > 5)
+        assert mistakes == 5 or told[-1].endswith(f"; and {mistakes - 5} more")
+
+
 def test_an_entry_that_is_wrong_does_not_make_its_list_too_short():
     with pytest.raises(DatasheetError) as caught:
         ModuleType(**changed("ports.0.body", 3))
@@ -383,6 +403,26 @@ def test_numbers_of_numpy_become_plain_numbers():
     assert type(Port(**port).side) is int
 
 
+def test_connectors_mate_when_both_accept_the_other():
+    def port(connector, *mates):
+        return Port(**GRIPPER["ports"][0] | {"connector": connector, "mates": mates})
+
+    plug, socket, claw = port("plug", "socket"), port("socket", "plug"), port("claw", "socket")
+    assert plug.mates_with(socket)
+    assert socket.mates_with(plug)
+    assert not claw.mates_with(socket)  # which does not accept it
+    assert not socket.mates_with(claw)
+    assert not plug.mates_with(plug)
+
+
+def test_directions_are_normalized_and_zeros_have_no_sign():
+    for length in (1e-3, 0.999, 1.0, 1.001, 70.0):
+        joint = Joint(name="j", kind="revolute", parent="a", child="b", axis=(0, -length, 0))
+        assert joint.axis == (0.0, -1.0, 0.0)
+    body = Body(name="a", mass=1, center_of_mass=(-0.0, np.float64(-0.0), 0))
+    assert not np.signbit(body.center_of_mass).any()
+
+
 # -- editing ---------------------------------------------------------------------------------------
 
 
@@ -408,11 +448,23 @@ def test_a_new_size_scales_lengths_and_keeps_masses_and_angles(name):
         np.testing.assert_array_equal(wide_T[:3, :3], T[:3, :3])
     for new, old in zip(wide.bodies, kind.bodies, strict=True):
         np.testing.assert_allclose(new.inertia, 4 * np.array(old.inertia), rtol=ROUNDING)
+        assert new.center_of_mass == tuple(2 * x for x in old.center_of_mass)
+    for new, old in zip(wide.shapes, kind.shapes, strict=True):
+        assert (new.size, new.position, new.rpy) == (
+            tuple(2 * x for x in old.size), tuple(2 * x for x in old.position), old.rpy
+        )  # fmt: skip
     for new, old in zip(wide.joints, kind.joints, strict=True):
         stretch = 2 if old.kind == "prismatic" else 1
         assert (new.lower, new.upper) == tuple(
             None if end is None else stretch * end for end in (old.lower, old.upper)
         )
+
+
+def test_a_new_size_scales_meshes():
+    mesh = {"body": "palm", "file": "palm.stl", "scale": (1, -2, 3), "position": (0.1, 0, 0.2)}
+    (found,) = ModuleType(**GRIPPER, meshes=[mesh]).with_parameters(size=0.3).meshes
+    np.testing.assert_allclose(found.scale, (3, -6, 9), rtol=ROUNDING)
+    np.testing.assert_allclose(found.position, (0.3, 0, 0.6), rtol=ROUNDING)
 
 
 def test_a_kind_of_several_bodies_without_mass_may_stay_without():
@@ -428,6 +480,10 @@ def test_a_kind_of_several_bodies_without_mass_may_stay_without():
 def test_one_body_or_joint_can_be_edited_alone():
     kind = catalog["superbot"].with_parameters(mass=1.0, body="end_a")
     assert [body.mass for body in kind.bodies] == [1.0, 0.125, 0.125, 0.125]
+    kind = catalog["superbot"].with_parameters(inertia=0.01, body="end_b")
+    for new, old in zip(kind.bodies, catalog["superbot"].bodies, strict=True):
+        moved = new.name == "end_b"
+        assert new.inertia == (Body(name="x", mass=1, inertia=[0.01] * 3) if moved else old).inertia
     kind = catalog["superbot"].with_parameters(viscous=0.5, limits=(None, 1.0), joint="roll")
     assert [joint.viscous for joint in kind.joints] == [0, 0.5, 0]
     assert (kind.joint("roll").lower, kind.joint("roll").upper) == (None, 1.0)

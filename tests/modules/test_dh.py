@@ -15,6 +15,9 @@ from modurob.modules.dh import (
     axis_pair,
     characterize,
     connector_pairs,
+    link_transform,
+    turn_z,
+    wrapped,
 )
 from oracles import complains
 from oracles.two_part_modules import CASES, any_pose, lying, slid, turned, two_part_module
@@ -205,3 +208,36 @@ def test_the_example_of_the_theory_page_works():
     assert names["tau"].shape == (5,)
     assert f"{PARALLEL:g} (`PARALLEL`)".replace("e-0", "e-") in text
     assert f"{TOUCHING_M:g} m (`TOUCHING_M`)" in text
+
+
+# -- digits ----------------------------------------------------------------------------------------
+
+
+def test_angles_are_above_minus_pi_and_up_to_pi():
+    for angle in (np.pi, -np.pi, 3 * np.pi):
+        assert wrapped(angle) == np.pi
+    assert wrapped(-3.0) == -3.0
+    assert wrapped(3.5) == pytest.approx(3.5 - 2 * np.pi, abs=EXACT)
+    assert [math.copysign(1, wrapped(zero)) for zero in (-0.0, -2 * np.pi)] == [1, 1]
+
+
+@pytest.mark.parametrize("quarters", range(-5, 6))
+def test_quarter_turns_are_exact(quarters):
+    c, s = [(1, 0), (0, 1), (-1, 0), (0, -1)][quarters % 4]
+    angle = quarters * np.pi / 2
+    assert turn_z(angle)[:2, :2].tolist() == [[c, -s], [s, c]]
+    found = link_transform(0.5, angle, 0.25, 2.0)
+    right = [[1, 0, 0, 0.5], [0, c, -s, -2 * s], [0, s, c, 2 * c - 0.25], [0, 0, 0, 1]]
+    assert found.tolist() == right
+
+
+def test_tables_have_no_minus_zeros():
+    flips = [turned(axis, angle) for axis in (X, Y, Z) for angle in (np.pi, np.pi / 2, -np.pi / 2)]
+    pairs = [axis_pair(one @ slid(axis, 0.5) @ two) for axis in (X, Y, Z) for one in flips
+             for two in flips]  # fmt: skip
+    numbers = [x for pair in pairs for x in pair[:6]]
+    for kind in catalog.values():
+        for part in connector_pairs(kind):
+            masses = (*part.proximal_mass.center, *part.distal_mass.inertia.ravel())
+            numbers += [*part.proximal, *part.distal, part.delta_j, *masses]
+    assert not any(math.copysign(1, x) < 0 for x in numbers if x == 0)

@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 
 from modurob import DatasheetError, FileError, ModuleType, catalog
 from modurob.modules.dh import connector_pairs
-from modurob.modules.record import decode, describe, encode, read_json, write_json
-from modurob.modules.record_fields import ByteReader, floats, several, word
+from modurob.modules.record import decode, describe, encode, id_text, read_json, write_json
+from modurob.modules.record_fields import (
+    ByteReader,
+    Tag,
+    floats,
+    several,
+    split_fields,
+    word,
+    write_count,
+)
 from oracles import WRIST, complains
 from oracles.two_part_modules import two_part_module
 
@@ -26,8 +34,30 @@ HEADER = 30  # bytes, its own checksum included
 MOTOR = catalog["superbot"].with_parameters(rotor_inertia=1e-6, gear_ratio=50.0)
 SPRING = MOTOR.with_parameters(joint="yaw", stiffness=20.0, damping=0.1)
 FRAGILE = catalog["backbone"].with_parameters(max_torque=2.0)
+FULL = ModuleType(
+    **WRIST.model_dump(exclude={"bodies", "ports"})
+    | {
+        "name": "full",
+        "nominal": True,
+        "bodies": [{**b.model_dump(), "imu": b.name in ("plate", "cap")} for b in WRIST.bodies],
+        "ports": [
+            {**p.model_dump(), "max_force" if p.label == 3 else "max_torque": 5.0 * p.label}
+            for p in WRIST.ports
+        ],
+        "shapes": [
+            {"body": "cap", "form": "cylinder", "size": (0.03, 0.07), "position": (0, 0.01, -0.02),
+             "rpy": (0.1, 0, -0.3), "color": "#102030"},
+            {"body": "plate", "form": "sphere", "size": (0.02,)},
+        ],
+        "meshes": [
+            {"body": "forearm", "file": "arm.stl", "scale": (1.0, 0.0, -2.0),
+             "position": (0.3, 0, 0.1), "rpy": (0, -0.2, 0)},
+        ],
+    }
+).with_parameters(viscous=0.3, joint="push", max_velocity=2.5)  # fmt: skip
+FULL = FULL.with_parameters(coulomb=0.2, joint="bend", max_effort=7.0)
 TWO_PART = [two_part_module(seed, 3).kind for seed in range(0, 72, 9)]
-KINDS = [*catalog.values(), WRIST, MOTOR, SPRING, FRAGILE, *TWO_PART]
+KINDS = [*catalog.values(), WRIST, FULL, MOTOR, SPRING, FRAGILE, *TWO_PART]
 RECORD = encode(catalog["giusti_a"], UID)
 
 
@@ -175,6 +205,38 @@ def test_parameters_that_contradict_the_geometry_are_refused():
             decode(data)
 
 
+def test_pairs_that_do_not_fit_their_module_are_refused():
+    """A second PAIR field, the first one's with one byte or number changed."""
+    (pair,) = (payload for tag, payload in split_fields(RECORD[HEADER:-4]) if tag == Tag.PAIR)
+    assert pair[:3] == b"\0\1\1"  # from port 0 to port 1 by joint 1
+
+    def with_pair(payload):
+        field = bytes([Tag.PAIR]) + write_count(len(payload)) + payload
+        return sealed(RECORD[:-4] + field + RECORD[-4:])
+
+    assert len(decode(with_pair(pair)).pairs) == 2
+    half = struct.pack("<d", 0.5)  # the mass of both parts
+    proximal, distal = pair.index(half), pair.rindex(half)
+    assert proximal < distal
+    heavier = struct.pack("<d", 0.5 + 1e-8)
+    for wrong, *pieces in (
+        (b"\0\1\0" + pair[3:], "ports in and out contradict its geometry"),
+        (b"\0\1\2" + pair[3:], "joint number 1 of 1"),
+        (b"\2\1\1" + pair[3:], "port number 2 of 2"),
+        (b"\1\0\1" + pair[3:], "no parameters are possible between ports out and in"),
+        (pair[:proximal] + heavier + pair[proximal + 8 :], "contradict its geometry"),
+        (pair[:distal] + heavier + pair[distal + 8 :], "contradict its geometry"),
+    ):
+        with complains(FileError, TEXT, *pieces):
+            decode(with_pair(wrong))
+
+
+def test_ids_are_written_in_six_bytes_or_as_many_as_they_need():
+    assert id_text(0) == "00:00:00:00:00:00"
+    assert id_text(2**48 - 1) == "ff:ff:ff:ff:ff:ff"
+    assert id_text(2**48) == "01:00:00:00:00:00:00"
+
+
 # -- newer writers ---------------------------------------------------------------------------------
 
 
@@ -280,7 +342,7 @@ class Bytes:
             mask = self.take(-(-int(inner) // 8))
             there = [mask[k // 8] >> k % 8 & 1 for k in range(int(inner))]
             return [self.entry("f64") if bit else 0.0 for bit in there]
-        if name == "limits":
+        if name in ("limits", "motor"):
             mask = self.entry("byte")
             return [self.entry("f64") if mask & bit else None for bit in (1, 2)]
         if name in ("drive", "strength"):
@@ -343,6 +405,7 @@ def test_the_fields_are_those_of_the_guide(kind):
     names = [body["name"] for body in found["BODY"]]
     for body, field in zip(kind.bodies, found["BODY"], strict=True):
         assert (body.name, body.mass) == (field["name"], field["mass"])
+        assert list(body.center_of_mass) == field["center_of_mass"]
         assert np.array_equal(np.ravel(body.inertia), field["inertia"])
     for joint, field in zip(kind.joints, found["JOINT"], strict=True):
         assert joint.kind == ("fixed", "revolute", "prismatic")[field["kind"]]
@@ -362,13 +425,31 @@ def test_the_fields_are_those_of_the_guide(kind):
     for shape, field in zip(kind.shapes, found["SHAPE"], strict=True):
         assert shape.form == ("box", "cylinder", "sphere")[field["form"]]
         assert (list(shape.size), shape.color) == (field["size"], field["color"])
+        assert [*shape.position, *shape.rpy] == field["position"] + field["rpy"]
+    for mesh, field in zip(kind.meshes, found["MESH"], strict=True):
+        assert (mesh.body, mesh.file) == (names[field["body"]], field["file"])
+        assert list(mesh.scale) == field["scale"]
+        assert [*mesh.position, *mesh.rpy] == field["position"] + field["rpy"]
+    assert {field["joint"]: field["motor"] for field in found["MOTOR"]} == {
+        k: [joint.max_effort, joint.max_velocity]
+        for k, joint in enumerate(kind.joints)
+        if joint.max_effort or joint.max_velocity
+    }
+    assert [names[field["body"]] for field in found["IMU"]] == [
+        b.name for b in kind.bodies if b.imu
+    ]
     for pair, field in zip(connector_pairs(kind), found["PAIR"], strict=True):
         labels = [port["label"] for port in found["PORT"]]
         assert (pair.input.label, pair.output.label) == tuple(
             labels[field[end]] for end in ("input", "output")
         )
         assert field["kinematics"] == [*pair.proximal, *pair.distal, pair.delta_j]
-        assert field["distal"][:1] == [pair.distal_mass.mass]
+        joint = 0 if pair.joint is None else kind.joints.index(pair.joint) + 1
+        assert field["joint"] == joint
+        for part, numbers in ((pair.proximal_mass, "proximal"), (pair.distal_mass, "distal")):
+            (xx, xy, xz), (_, yy, yz), (_, _, zz) = part.inertia
+            mass = [part.mass, *part.center, xx, yy, zz, xy, xz, yz]
+            assert field[numbers] == mass
 
 
 def test_the_guide_s_example_works(tmp_path, monkeypatch):

@@ -492,6 +492,11 @@ def test_sides_of_a_matrix_are_whole_and_not_absurd():
     for wrong in (1.5, np.nan, np.inf, 1e12, "3"):
         with complains(MatrixError, "whole side numbers"):
             Organism.from_aim([[wrong], [4]], kinds="BB")
+    for side in (10**6, -(10**6)):
+        with complains(MatrixError, f"no side {side} on a backbone"):
+            Organism.from_aim([[side], [4]], kinds="BB")
+        with complains(MatrixError, "whole side numbers"):
+            Organism.from_aim([[side + np.sign(side)], [4]], kinds="BB")
 
 
 def test_a_drawing_of_modules_that_do_not_mate_says_so():

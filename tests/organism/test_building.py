@@ -147,6 +147,14 @@ def test_a_drawing_may_be_turned_and_use_own_letters():
     assert Organism.from_grid("B>*-B>") == Organism.from_grid("B^\n|\nB^*")
 
 
+def test_a_stroke_may_be_anywhere_between_its_modules():
+    beside, above = Organism.from_grid("B^--B^"), Organism.from_grid("B^\n|\nB^")
+    for drawing in ("B^- B^", "B^ -B^"):
+        assert Organism.from_grid(drawing) == beside
+    for drawing in ("B^\n |\nB^", "B^\n  |\nB^", "B^\n|||\nB^"):
+        assert Organism.from_grid(drawing) == above
+
+
 # -- chance ----------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from modurob import DockingError, Organism, UnknownNameError, examples
+from modurob import DockingError, Organism, StateError, UnknownNameError, examples
 from modurob.organism.organism import resolve_kind
 from oracles import GROUPS, organisms, random_organism, unchanged
 from oracles.complaints import complains
@@ -294,6 +294,11 @@ def test_an_organism_and_its_arrays_cannot_be_written_to():
         crab.base = "m1"  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         crab.base_pose[0, 3] = 1.0
+    placed = Organism.start("scout", pose=np.eye(4))
+    others = crab.undock("m4")[1], crab.rebase("m3"), crab.with_base_pose(np.eye(4)), placed
+    for changed in others:
+        with pytest.raises(ValueError, match="read-only"):
+            changed.base_pose[0, 3] = 1.0
     with pytest.raises(ValueError, match="read-only"):
         crab.aim().matrix[0, 0] = 5
     with pytest.raises(ValueError, match="read-only"):
@@ -305,6 +310,15 @@ def test_base_pose_is_a_copy_of_what_was_given():
     organism = Organism.start("scout", pose=pose)
     pose[0, 3] = 1.0
     assert organism.base_pose[0, 3] == 0.0
+
+
+def test_a_base_pose_is_a_rotation_up_to_typing():
+    pose = np.eye(4)
+    pose[0, 0] = 1 + 3e-10
+    assert Organism.start("scout", pose=pose).base_pose[0, 0] == 1 + 3e-10
+    pose[0, 0] = 1 + 3e-9
+    with complains(StateError, "not orthonormal"):
+        Organism.start("scout", pose=pose)
 
 
 # -- parameters ------------------------------------------------------------------------------------

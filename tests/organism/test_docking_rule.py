@@ -96,6 +96,18 @@ def test_hinges_off_the_middle_are_collinear_only_when_the_cubes_are_not_turned(
     assert names == {(2, 5): "DS", (5, 2): "DS", (2, 2): "DP", (5, 5): "DP"}
 
 
+@pytest.mark.parametrize(
+    ("aside", "tilt", "name"),
+    [(0.0, 0.0, "DS"), (1e-12, 1e-12, "DS"), (1e-9, 0.0, "DP"), (0.0, 1e-8, "DO")],
+)
+def test_hinges_are_collinear_up_to_rounding_and_no_more(aside, tilt, name):
+    """Turned by half a turn about z, the hinges are twice as far apart as each is off."""
+    data = with_hinge_at(aside, 0.0).model_dump()
+    data["joints"][0]["axis"] = (1.0, 0.0, tilt)
+    kind = ModuleType(**data)
+    assert dyad(kind, 2, kind, 2, 0).name == name
+
+
 def test_class_does_not_depend_on_which_module_comes_first():
     kind = catalog["backbone"]
     for a, b in PAIRS:

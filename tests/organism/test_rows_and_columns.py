@@ -74,6 +74,17 @@ def test_rows_and_columns_stay_unique_when_a_changed_body_grows(way, tmp_path):
         assert joined == {entry.parent, entry.child}
 
 
+def test_cells_and_columns_are_counted_from_the_base():
+    body = Organism.start("scout").dock("m0", 2, "m1", 4).dock("m1", 3, "m2", 4)
+    # docked from side 2 to side 4, m1 has its x along -y of m0 (gutenkunst2012, Tab. 3.1)
+    assert [body.place(name) for name in body] == [
+        ("m0", 0, 0, 0), ("m0", 1, 0, 3), ("m0", 2, 0, 3)
+    ]  # fmt: skip
+    assert [entry.column for entry in body.dockings] == [1, 2]
+    crane = examples.crane()  # cubes behind a virtual joint have a grid of their own
+    assert [crane.place(name) for name in crane] == [None, ("m1", 0, 0, 0), ("m1", 0, 1, 0)]
+
+
 def rebuilt(form, kinds):
     """The organism that a canonical form describes."""
     organism = Organism.start(kinds[form[0][0]], "n0")

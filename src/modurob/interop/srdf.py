@@ -140,8 +140,9 @@ def disabled_pairs(
         beside = frozenset((names[i].partition(".")[0], names[j].partition(".")[0])) in docked
         if one == other or ((one, other) in joined and beside):
             found[i, j] = "Adjacent"
-    open_pairs = [p for p in combinations(bodies, 2) if p not in found and not meshed & set(p)]
-    if meshed and len(open_pairs) + len(found) < len(bodies) * (len(bodies) - 1) // 2:
+    apart = [pair for pair in combinations(bodies, 2) if pair not in found]
+    open_pairs = [pair for pair in apart if meshed.isdisjoint(pair)]
+    if len(open_pairs) < len(apart):
         which = choices(names[k] for k in sorted(meshed))
         message = f"{path}: meshes are not opened: pairs with {which} stay in the check"
         warnings.warn(message, LossWarning, stacklevel=3)

@@ -24,6 +24,7 @@ FLOAT = UNIT.dtype
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
 MOST_NAMED = 6  # joints in a warning
+NO_PART = -1  # in place of the part before, until there is one
 ROTOR = ":rotor"  # end of the name of the part between a motor and a spring; no body of a module
 
 
@@ -127,7 +128,7 @@ def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     """The parts of an organism and the links they form."""
     if options.base != "fixed":
         _check_base(organism, options.base)
-    parts = [ModelPart("world", -1, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
+    parts = [ModelPart("world", NO_PART, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, options, first, modules))
@@ -264,10 +265,10 @@ def _serial_reason(entry: Docking) -> str:
 def module_template(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     """A kind with a dyad hinge is one body in the dyad model."""
     if rigid and kind.dyad_joint is not None:
-        whole = ModelPart("", -1, UNIT, UNIT, as_one_solid(kind))
+        whole = ModelPart("", NO_PART, UNIT, UNIT, as_one_solid(kind))
         return ModuleTemplate((whole,), {body.name: 0 for body in kind.bodies}, 0)
     solids, entry = body_solids(kind), kind.body_index(entry_body)
-    parts, place = [ModelPart(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
+    parts, place = [ModelPart(f".{entry_body}", NO_PART, UNIT, UNIT, solids[entry])], {entry: 0}
     for step in kind.outward(entry):
         joint = kind.joints[step.joint]
         moving = (joint, step.screw) if joint.kind != "fixed" else (None, None)
@@ -300,11 +301,11 @@ def docking_template(
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
     T_ij, module = mated_pose(T_ia, T_jb, turn), module_template(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
-        return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
+        return DockingTemplate(on.body, ModelPart("", NO_PART, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)
     T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
     before, after = se3.composed(T_ij, T_hinge) + 0.0, _unit_or(se3.inverse(T_hinge) + 0.0)
-    attachment = ModelPart("", -1, before, after, NOTHING, joint, joint.screw)
+    attachment = ModelPart("", NO_PART, before, after, NOTHING, joint, joint.screw)
     serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
     return DockingTemplate(on.body, attachment, serial, module)
 
@@ -420,7 +421,7 @@ def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
 
 def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     """The arrays as one, (n, *shape)."""
-    if not [1 for array in arrays if array.dtype is not FLOAT]:  # no symbols
+    if not [array for array in arrays if array.dtype is not FLOAT]:  # no symbols
         try:
             return np.frombuffer(b"".join(cast(Any, arrays))).reshape(-1, *shape)  # is quick
         except TypeError:  # numbers of an array do not lie in order
@@ -430,12 +431,12 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
 
 def _with_springs(parts: list[ModelPart], modules: dict[str, int]) -> list[ModelPart]:
     """Each elastic joint as two: that of the motor, which turns a rotor, and a spring behind it."""
-    if not [1 for part in parts if part.joint is not None and part.joint.stiffness is not None]:
+    if not [part for part in parts if part.joint is not None and part.joint.stiffness is not None]:
         return parts
     made: list[ModelPart] = []
     places: list[int] = []
     for part in parts:
-        joint, previous = part.joint, places[part.previous] if places else -1
+        joint, previous = part.joint, places[part.previous] if places else NO_PART
         if joint is not None and joint.stiffness is not None:
             motor = joint.model_copy(update={"stiffness": None})
             rotor = f"{part.owner}.{joint.name}{ROTOR}"

@@ -73,7 +73,7 @@ class JointFrames:
         """(bodies, 3) of the bodies in joint frames. [m]"""
         place = product(self._to_body, self.body_placement[:, :3, 3:])[..., 0]
         reach = np.zeros(len(self.mass))  # of the bodies in a link: it depends on no other link
-        np.maximum.at(reach, self.body_link, np.abs(place).max(axis=-1, initial=0.0))
+        np.maximum.at(reach, self.body_link, np.abs(place).max(axis=-1))
         return _snapped(place, reach[self.body_link][:, None])
 
     @property
@@ -91,7 +91,7 @@ class JointFrames:
 
     def links(self) -> list[RigidLink]:
         """The same as the recursions take it: one `RigidLink` after the other, floats inside."""
-        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+        nothing = (-1, UPRIGHT, np.zeros(3), False, 0.0, 0.0)  # no joint holds the base
         joints = zip(
             self.parent.tolist(),
             self.rotation,
@@ -167,8 +167,7 @@ def joint_frames(near: NearBase) -> JointFrames:
     n = len(model.joint_names)
     axes = np.where(model.prismatic[:, None], model.screw[:, :3], model.screw[:, 3:])
     seats = np.concatenate([model.placement[:, :3, :3].reshape(n, 9), axes], axis=1).tobytes()
-    frames = {id(BASE): 0}  # the number of each distinct one
-    distinct, known = [BASE], {}
+    frames, distinct, known = {}, [BASE], {}  # numbers and list of the distinct ones
     number = [0]  # of each link's
     for k, parent in enumerate(model.parent.tolist()):
         # few seats are distinct: known ones need no multiplication
@@ -197,7 +196,7 @@ def joint_frames(near: NearBase) -> JointFrames:
     return JointFrames(
         parent=model.parent,
         rotation=rotation,
-        position=_snapped(position, np.abs(position).max(axis=-1, initial=0.0)[:, None]),
+        position=_snapped(position, np.abs(position).max(axis=-1)[:, None]),
         pattern=pattern,
         sign=sign,
         travel=sign * counts[model.joint_slice_q],

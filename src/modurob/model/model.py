@@ -35,7 +35,7 @@ LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalized away
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A tree of rigid links. Link 0 is the base; joint k connects link k + 1 to its parent.
 

@@ -180,8 +180,6 @@ class CheckedRecord(BaseModel):
 class DatasheetPart(CheckedRecord):
     """A piece of a datasheet."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
-
     mistake = DatasheetError
 
     @classmethod

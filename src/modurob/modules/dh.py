@@ -84,7 +84,7 @@ def axis_pair(T: np.ndarray) -> AxisPair:
     case = "intersecting" if abs(a) <= TOUCHING_M else "skew"
     after = math.atan2(0.0 - R[2][0], 0.0 - R[2][1])
     alpha = math.atan2(-sine, zz)
-    return AxisPair(a + 0.0, alpha, n * zz - z + 0.0, n + 0.0, before + 0.0, after + 0.0, case)
+    return AxisPair(a + 0.0, alpha, n * zz - z + 0.0, n + 0.0, before, after, case)
 
 
 def _parallel_pair(R: list[list[float]], x: float, y: float, z: float) -> AxisPair:
@@ -359,7 +359,7 @@ def part_mass(moments: np.ndarray) -> PartMass:
     """Mass properties of a (4, 4) pseudo-inertia; without mass the center is the origin."""
     mass, S = float(moments[3, 3]), moments[:3, :3]
     center = moments[:3, 3] / mass if mass > 0 else np.zeros(3)
-    return frozen(mass, center + 0.0, np.trace(S) * np.eye(3) - (S + S.T) / 2 + 0.0)
+    return frozen(mass, center + 0.0, np.trace(S) * np.eye(3) - (S + S.T) / 2)
 
 
 def frozen(mass: float, center: np.ndarray, inertia: np.ndarray) -> PartMass:

@@ -222,8 +222,7 @@ def _strokes(
         stroke, first, last = "-", column + 2, column + CELL_WIDTH
     else:
         stroke, first, last, row = "|", column, column + CELL_WIDTH - 1, row + 1
-    line = lines[row] if row < len(lines) else ""
-    return {(row, first + k) for k, sign in enumerate(line[first:last]) if sign == stroke}
+    return {(row, first + k) for k, sign in enumerate(lines[row][first:last]) if sign == stroke}
 
 
 def _check_strokes(lines: Sequence[str], cells: Mapping[tuple[int, int], tuple[str, str]]) -> None:

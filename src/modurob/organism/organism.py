@@ -62,7 +62,7 @@ class Member(NamedTuple):
     pose: np.ndarray = ORIGIN
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Organism:
     """Modules docked into a tree, seen from a base.
 
