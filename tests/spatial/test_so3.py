@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 from modurob.spatial import so3
 
 EPS = np.finfo(float).eps
+FEW = 4 * EPS  # relative, of one number after a handful of operations
 ROUNDING = 8 * EPS  # entries of size 1 after a handful of operations
 ANGLE_ROUNDING = 16 * EPS  # an angle up to pi from entries that carry ROUNDING/2 each
 EXPM_ROUNDING = 1e-13  # scipy squares its matrix up to three times, doubling the error
@@ -157,6 +158,32 @@ def test_is_rotation_rejects_reflections_scalings_and_nan():
     candidates = np.stack([np.eye(3), -np.eye(3), 1.001 * np.eye(3), unknown])
     np.testing.assert_array_equal(so3.is_rotation(candidates), [True, False, False, False])
     assert so3.is_rotation(1.001 * np.eye(3), tolerance=0.01)
+    assert not so3.is_rotation(np.full((3, 3), np.nan), tolerance=1.0)
+    # the documented default, 1e-9: matrices written with ten decimals pass
+    assert so3.is_rotation(np.eye(3) + np.diag([0, 0.49e-9, 0]))
+    assert not so3.is_rotation(np.eye(3) + np.diag([0, 0.51e-9, 0]))
+
+
+def test_quaternions_are_normalized_and_unit_ones_stay_as_they_are():
+    q = np.array([[0.2, -0.4, 0.5, 0.7], [3.0, -1.0, 2.0, 0.5], [0.0, 0.0, -2.0, 0.0]])
+    norm = np.linalg.norm(q, axis=-1, keepdims=True)
+    unit = so3.unit_quaternion(q)
+    np.testing.assert_allclose(unit, q / norm, rtol=FEW)
+    for each, one, length in zip(q, unit, norm, strict=True):
+        np.testing.assert_array_equal(so3.unit_quaternion(each), one)
+        assert so3.squared_norm(each) == pytest.approx(length[0] ** 2, rel=FEW)
+        assert so3.is_unit(one) is True
+        assert so3.is_unit(each) is False
+    np.testing.assert_allclose(so3.squared_norm(q), norm[:, 0] ** 2, rtol=FEW)
+    assert so3.is_unit(unit) is True
+    assert so3.is_unit(np.vstack([unit, q])) is False  # one is enough
+    near = np.array([0.0, 0.6, 0.0, 0.8]) * (1 + 4e-15)  # squared: 8e-15 away
+    np.testing.assert_array_equal(so3.unit_quaternion(near), near)
+    far = near * (1 + 2e-14)
+    assert so3.unit_quaternion(far) @ so3.unit_quaternion(far) == pytest.approx(1, abs=FEW)
+    assert (so3.unit_quaternion(far) != far).any()
+    assert so3.is_unit(near)
+    assert not so3.is_unit(far)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1e-6, 1e-2])
