@@ -15,7 +15,7 @@ from modurob.checks import gravity_vector
 from modurob.equations.links import RigidLink
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed, unpacked
+from modurob.equations.vectors import EYE, ZERO, ZERO_MATRIX, Mat, Vec, packed, unpacked
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
 from modurob.modules.dh import TwoPart, carried, characterize
@@ -116,7 +116,7 @@ def _parameters(module: TwoPart | ModuleType | Record) -> TwoPart:
 def links(table: DhTable) -> list[RigidLink]:
     """The links of a table as the recursions take them, the base first."""
     number = {name: k for k, name in enumerate(table.joint_names, start=1)}
-    result = [RigidLink(-1, EYE, ZERO, False, 0.0, ZERO, Mat([[0] * 3] * 3), 0.0, 0.0)]
+    result = [RigidLink(-1, EYE, ZERO, False, 0, ZERO, ZERO_MATRIX)]
     T_zx = se3.inverse(AXES)
     for link in table.links:
         row = table.rows[link.row]

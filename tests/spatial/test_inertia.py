@@ -45,10 +45,8 @@ def test_pseudo_inertia_is_the_second_moment_of_the_particles():
         r = np.column_stack([points, np.ones(len(points))])
         close(found, r.T @ (masses[:, None] * r))
     skewed = P + np.array([[0.0, 1e-3, 0, 0], [-1e-3, 0, 0, 0], [0] * 4, [0] * 4])
-    for given in (P, skewed):  # only the symmetric part counts
-        for actual, expected in zip(
-            inertia.from_pseudo_inertia(given), (m, c, tensor), strict=True
-        ):
+    for each in (P, skewed):  # only the symmetric part counts
+        for actual, expected in zip(inertia.from_pseudo_inertia(each), (m, c, tensor), strict=True):
             close(actual, expected)
 
 

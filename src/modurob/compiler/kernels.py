@@ -242,7 +242,7 @@ class Tracer:
 
     def _base(self, k: Kernel) -> tuple[RigidLink, Base]:
         row = k.row()
-        link = RigidLink(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
+        link = RigidLink(-1, EYE, ZERO, False, row.mass, row.moment, row.second)
         if not self.free_base:
             return link, Base(row.p)
         return link, driver.moving_base(row.p, k.vectors("record", 0, driver.BASE_RECORD))

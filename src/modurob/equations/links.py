@@ -40,8 +40,8 @@ class RigidLink(NamedTuple):
     mass: Any
     moment: Vec
     second: Symmetric
-    viscous: Any
-    coulomb: Any
+    viscous: Any = 0
+    coulomb: Any = 0
     sign: Any = 1
     travel: Any = 1
     armature: Any = 0
