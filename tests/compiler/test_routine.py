@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import StateError
+from modurob import StateError, examples
 from modurob.compiler import pool, routine
 from modurob.compiler.jit import host
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
+from modurob.compiler.tiers import DyadTier
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,115 @@ def test_the_memory_of_points_has_a_block_for_each_vector_of_states():
         assert found.dtype == float
         assert found.ctypes.data % 64 == 0
         assert not found.any()
+
+
+# -- what compiled code takes from Python ----------------------------------------------------------
+
+
+class Other(np.ndarray):
+    """Not a plain array."""
+
+
+def gaps(x):
+    """The same numbers with room between the rows, or between numbers."""
+    return np.repeat(x, 2, axis=-1)[..., ::2]
+
+
+def wide(x):
+    return np.concatenate([x, x], axis=-1)[..., : x.shape[-1]]
+
+
+UNFIT = {
+    "a list": lambda x: x.tolist(),
+    "a subclass": lambda x: x.view(Other),
+    "single precision": lambda x: x.astype(np.float32),
+    "integers": lambda x: x.astype(np.int64),
+    "other bytes": lambda x: x.astype(">f8"),
+    "one axis more": lambda x: x[None],
+    "too long": lambda x: np.concatenate([x, x[..., :1]], axis=-1),
+    "too short": lambda x: np.ascontiguousarray(x[..., :-1]),
+    "gaps": gaps,
+    "backwards": lambda x: x[..., ::-1],
+    "nothing": lambda x: None,
+}
+UNFIT_ROWS = {
+    "one axis less": lambda x: x[0].copy(),
+    "a row more": lambda x: np.concatenate([x, x[:1]]),
+    "a row less": lambda x: x[:-1].copy(),
+    "columns": np.asfortranarray,
+    "rows apart": wide,
+    "rows backwards": lambda x: x[::-1],
+}
+ROWS = 3
+
+
+@pytest.fixture(scope="module", params=["fixed", "free"])
+def bound(request):
+    """A routine, and the inputs of some states."""
+    model = examples.crab().model("physical", request.param)
+    rng = np.random.default_rng(2)
+    q = np.stack([model.random_configuration(rng) for _ in range(ROWS)])
+    v, a = rng.standard_normal((2, ROWS, model.nv))
+    return DyadTier(model).routine("inverse_dynamics"), (q, v, a)
+
+
+def test_arrays_that_do_not_fit_are_left_to_the_slow_path(bound):
+    routine, rows = bound
+    expected = routine.batch(*rows, None, 1)
+    single, several = routine.single, routine.several(ROWS)
+    for call, arrays, right, unfit in (
+        (single, [x[0].copy() for x in rows], expected[0], UNFIT),
+        (several, [x.copy() for x in rows], expected, UNFIT | UNFIT_ROWS),
+    ):
+        out = np.empty_like(right)
+        arrays = [*arrays, out]
+        assert call(*arrays) is out
+        np.testing.assert_array_equal(out, right)
+        for name, change in unfit.items():
+            for k, array in enumerate(arrays):
+                given = [*arrays[:k], change(array), *arrays[k + 1 :]]
+                assert call(*given) is None, (name, k)
+        for bad in (np.nan, np.inf, -np.inf):
+            for k, array in enumerate(arrays[:-1]):
+                last = array.copy()
+                last[..., -1] = bad
+                assert call(*arrays[:k], last, *arrays[k + 1 :]) is None
+        for number in (0, 1, 3, 5):
+            assert call(*(arrays * 2)[:number]) is None
+        assert call(*arrays) is out
+
+
+@pytest.mark.parametrize("bound", ["free"], indirect=True)
+def test_a_quaternion_has_norm_one_in_every_row(bound):
+    routine, (q, v, a) = bound
+    out, several = np.empty((ROWS, routine.nv)), routine.several(ROWS)
+    for row in range(ROWS):
+        for k in range(3, 7):
+            for share in (1e-6, -1e-6):
+                other = q.copy()
+                other[row, k] *= 1 + share
+                assert several(other, v, a, out) is None
+                alone = [x[row].copy() for x in (other, v, a)]
+                assert routine.single(*alone, out[row].copy()) is None
+
+
+def test_prepared_calls_write_where_they_were_told_and_hand_on_what_they_cannot_take(bound):
+    routine, rows = bound
+    out, answer, handed = np.empty((ROWS, routine.nv)), object(), []
+
+    def fallback(*arrays):
+        handed.append(arrays)
+        return "slow"
+
+    for states, given in ((ROWS, rows), (None, [x[0].copy() for x in rows])):
+        at = out if states else out[0]
+        at[...] = 0
+        call = routine.prepared(states, at, answer, fallback)
+        assert call(*given) is answer
+        right = routine.batch(*rows, None, 1)
+        np.testing.assert_array_equal(at, right if states else right[0])
+        lists = [x.tolist() for x in given]
+        assert call(*lists) == "slow"
+        assert handed.pop() == tuple(lists)
+        assert call(*given, at) == "slow"  # one too many
+        assert len(handed.pop()) == 4
