@@ -16,6 +16,7 @@ from modurob.equations.contact import (
     GroundForce,
     GroundLaw,
     LevelCorner,
+    LevelRoundCorner,
     OnField,
     OnPlane,
     Rolling,
@@ -210,8 +211,10 @@ def moving_links():
         (("level", False), LevelCorner(Vec([0.1, -0.3, 0.2]), 9.0, LAW)),
         (("slope", True),
          RoundCorner(Vec([0.1, -0.3, 0.2]), Vec([0, 1, 0]), 0.3, Vec(NORMAL), 9.0, LAW)),
+        (("level", True),
+         LevelRoundCorner(Vec([0.1, -0.3, 0.2]), Vec([0, 0, 1]), 0.3, 9.0, LAW)),
     ],
-    ids=["corner", "level", "round"],
+    ids=["corner", "level", "round", "level round"],
 )  # fmt: skip
 def test_generalized_forces_of_the_ground_have_the_power_of_the_point(kind, corner, free):
     """tau . v = f . u for any v: u is linear in v, and f is that of one state."""

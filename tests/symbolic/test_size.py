@@ -1,8 +1,10 @@
 """Estimates of the length of closed forms, counted by hand along short chains."""
 
+import math
+
 import pytest
 
-from modurob import SizeError, examples
+from modurob import ModuleType, Organism, SizeError, examples
 from modurob.symbolic import size
 from oracles import complains
 
@@ -40,6 +42,23 @@ def test_terms_of_chains_are_counted(name):
     for (row, column), terms in zip([(0, 0), (0, 1), (1, 1)], ENTRIES.get(name, ()), strict=False):
         assert size.terms_of_entry(model, (), row, column) == terms
         assert size.terms_of_entry(model, (), column, row) == terms
+
+
+@pytest.mark.parametrize(
+    ("tilt", "poses"), [(0.0, [1, 3, 5]), (math.pi, [1, 3, 5]), (0.3, [1, 3, 9]), (1e-3, [1, 3, 9])]
+)
+def test_axes_are_parallel_or_askew_by_their_angle(tilt, poses):
+    solid = {"mass": 1.0, "center_of_mass": (0.1, 0.0, 0.0), "inertia": (0.01, 0.02, 0.02)}
+    place = {"kind": "revolute", "axis": (0, 0, 1), "position": (0.1, 0, 0)}
+    arm = ModuleType(
+        name="arm", symbol="a", size=0.1,
+        bodies=[{"name": f"b{k}", **solid} for k in range(3)],
+        joints=[{"name": f"j{k}", "parent": f"b{k}", "child": f"b{k + 1}", **place,
+                 "rpy": (k * tilt, 0, 0)} for k in range(2)],
+        ports=[{"label": 1, "body": "b0", "position": (0, 0, 0), "normal": (0, 0, -1),
+                "reference": (1, 0, 0), "connector": "x", "mates": ["x"]}],
+    )  # fmt: skip
+    assert size.terms_of_poses(Organism.start(arm).model("physical")) == poses
 
 
 def test_a_free_base_adds_its_own_rows():

@@ -217,12 +217,12 @@ class Quantity(NamedTuple):
     near: bool = True
     straight_line: bool = True
 
-    def shape(self, joints: int, free_base: bool, bodies: int = 0) -> tuple[int, ...]:
+    def shape(self, joints: int, free_base: bool, bodies: int) -> tuple[int, ...]:
         """The result's dimensions as numbers."""
         known = {"nv": joints + (6 if free_base else 0), "bodies": bodies}
         return tuple(known[size] if isinstance(size, str) else size for size in self.result)
 
-    def result_size(self, joints: int, free_base: bool, bodies: int = 0) -> int:
+    def result_size(self, joints: int, free_base: bool, bodies: int) -> int:
         """Numbers of the result, and of the matrices that only `finish` needs."""
         nv = joints + (6 if free_base else 0)
         if self.per == "pair":
