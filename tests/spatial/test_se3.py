@@ -59,6 +59,9 @@ def test_position_and_quaternion_of_a_pose_match_pinocchio():
     for row, T in zip(found, POSES, strict=True):
         right = pin.SE3ToXYZQUAT(pin.SE3(T))
         close(row, right * np.r_[1, 1, 1, [np.sign(right[6])] * 4])
+        np.testing.assert_array_equal(se3.to_position_and_quaternion(T), row)
+    rows = se3.to_position_and_quaternion(POSES.reshape(2, 5, 4, 4))
+    np.testing.assert_array_equal(rows.reshape(10, 7), found)
 
 
 def test_vee_inverts_hat():

@@ -3,6 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+import sympy
 from scipy.linalg import expm, polar
 from scipy.spatial.transform import Rotation
 
@@ -103,6 +104,17 @@ def test_right_angles_give_exact_signed_permutations():
     assert set(np.unique(R)) == {-1.0, 0.0, 1.0}
     assert not np.signbit(R[R == 0]).any()
     np.testing.assert_array_equal(np.abs(R).sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize("rpy", [(0.3, -0.7, 1.9), (np.pi / 2, 0.0, -np.pi)])
+def test_from_rpy_is_analytic_also_at_right_angles(rpy):
+    """Yaw turns about z of the parent, roll about x of the child."""
+    R = so3.from_rpy(*rpy)
+    for k, rate in ((2, so3.hat([0, 0, 1]) @ R), (0, R @ so3.hat([1, 0, 0]))):
+        found = so3.from_rpy(*(np.array(rpy) + 1j * STEP * np.eye(3)[k]))
+        np.testing.assert_allclose(np.imag(found) / STEP, rate, rtol=0, atol=ROUNDING)
+    q = sympy.Symbol("q")
+    assert so3.from_rpy(0, 0, q)[0, 1].subs(q, 0.3) == pytest.approx(-np.sin(0.3))
 
 
 @pytest.mark.parametrize("angle", ANGLES)

@@ -93,3 +93,20 @@ def test_what_is_longer_than_the_limit_is_refused_with_advice():
     with complains(SizeError, "about 1e+09 terms", "one entry at a time", "symbols none"):
         size.check_size(1e9, 1000, "M", ("mass",), has_entries=True)
     assert size.READABLE == 100_000
+
+
+def test_a_whole_matrix_counts_its_own_terms_and_a_document_those_of_all():
+    """Twelve terms of M or C, and 3 + 5 + 5 of gravity."""
+    equations = {
+        limit: examples.double_pendulum().equations("physical", symbols="none", limit=limit)
+        for limit in (11, 12, 13, 24, 25)
+    }
+    for limit, letter in ((11, "M"), (11, "C"), (12, "N")):
+        with complains(SizeError, f"{letter} as a whole would have"):
+            getattr(equations[limit], letter)
+    assert equations[12].M.shape == equations[12].C.shape == (2, 2)
+    assert equations[13].N.shape == (2, 1)
+    for written in (equations[24].text, equations[24].data, equations[24].linearize):
+        with complains(SizeError, "about 25 terms"):
+            written()
+    assert equations[25].text().startswith("M[1,1] = ")
