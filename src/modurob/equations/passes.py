@@ -167,7 +167,7 @@ class Passes:
     Memory: type
     # friction and springs, "x": taken from the third input before, "y": added to the result after
     friction = ""
-    matrices = 0  # (nv, nv) that pairs fill or `finish` needs
+    matrices: int  # (nv, nv) that pairs fill or `finish` needs
     places: tuple[int, ...] = ()  # of the matrices that pairs fill; all, in order, by default
 
     base: Any

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import RigidLink
+from modurob.equations.links import RigidLink, base_link
 from modurob.equations.mass_matrix import Composite, added, to_parent
 from modurob.equations.vectors import EYE, ZERO, ZERO_MATRIX, Mat, Vec, outer, symmetric
 from modurob.model import Model
@@ -109,7 +109,7 @@ def symbolic_tree(
     else:
         bodies = _merged(assembly, tree, words)
     moved = [to_parent(turn.T, ZERO, body) for turn, body in zip(turns, bodies, strict=True)]
-    links = [RigidLink(-1, EYE, ZERO, False, *moved[0])]
+    links = [base_link(*moved[0])]
     armature = _joint_numbers(model, words, "B", "inertia of the rotor", model.armature)
     stiffness = _joint_numbers(model, words, "k", "stiffness", model.stiffness)
     for k, (parent, place) in enumerate(zip(tree.parent.tolist(), tree.placement, strict=True)):
