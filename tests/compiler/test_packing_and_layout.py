@@ -1,5 +1,7 @@
 """Values as rows of scalars, and scalars that share memory one after the other."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,10 +10,11 @@ from hypothesis import strategies as st
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import Slot
 from modurob.compiler.kernels import BodyRow, Row
-from modurob.compiler.layout import allocated, span, vectors
+from modurob.compiler.layout import allocated, places_of, span, vectors
 from modurob.compiler.packing import columns, fields, flat, size, unflat
 from modurob.compiler.statements import InputPlace, expression, place_of
 from modurob.equations.forward_dynamics import Articulated, BiasedLink
+from modurob.equations.passes import LATER, Passes, Quantity
 from modurob.equations.servo import Servo
 from modurob.equations.vectors import Mat, Symmetric, Twist, Vec, mat
 
@@ -76,6 +79,79 @@ def test_scalars_share_as_few_places_as_their_lifetimes_allow(times):
         for t in range(9)
     ]
     assert vectors(places) == max(alive)
+
+
+class Rewritten(NamedTuple):
+    """Children read `early` on their way outward; inward a link writes it again for no one."""
+
+    early: Any
+    before: Any
+    kept: Any = LATER
+
+
+class Rewriting(Passes):
+    State = Rewritten
+
+    @staticmethod
+    def base(link, base):
+        return Rewritten(link.mass, link.mass)
+
+    @staticmethod
+    def outward(link, joint, parent):
+        return Rewritten(joint.v, parent.early)
+
+    @staticmethod
+    def inward(link, joint, own, parent):
+        return None, own._replace(early=joint.x, kept=joint.v * joint.x), parent
+
+    @staticmethod
+    def back(link, joint, own, parent):
+        return own.kept * own.before, own
+
+
+def test_a_store_that_nothing_reads_overwrites_no_other_scalar():
+    quantity = Quantity(("q", "v", "a"), ("nv",), Rewriting, "y", "")
+    assert sorted(places_of(quantity, False)) == [0, 1, 2]
+
+
+class LateSum(NamedTuple):
+    total: Any = 0.0
+
+
+class LateReading(Passes):
+    """Reads on the way back what has been added up on the way inward."""
+
+    State = LateSum
+
+    @staticmethod
+    def base(link, base):
+        return LateSum(link.mass)
+
+    @staticmethod
+    def outward(link, joint, parent):
+        return LateSum(link.mass)
+
+    @staticmethod
+    def inward(link, joint, own, parent):
+        return None, own, parent._replace(total=parent.total + own.total)
+
+    @staticmethod
+    def back(link, joint, own, parent):
+        return own.total, own
+
+
+class PromptReading(LateReading):
+    back = None
+
+    @staticmethod
+    def inward(link, joint, own, parent):
+        return own.total, own, parent._replace(total=parent.total + own.total)
+
+
+def test_what_children_add_up_is_not_kept_for_the_way_back():
+    with pytest.raises(TypeError, match="LateReading: the accumulator 'total' is read after"):
+        places_of(Quantity(("q",), ("nv",), LateReading, "y", ""), False)
+    assert places_of(Quantity(("q",), ("nv",), PromptReading, "y", ""), False) == (0,)
 
 
 def test_inputs_of_traced_code_are_read_from_the_users_arrays():
