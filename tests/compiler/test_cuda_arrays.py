@@ -6,6 +6,17 @@ import numpy as np
 import pytest
 
 from modurob.compiler.cuda import _batch, _grid, on_gpu
+from modurob.compiler.emit_population import (
+    _literal,
+    fork_numbers,
+    lifetimes,
+    memory_numbers,
+    shared_numbers,
+)
+from modurob.compiler.layout import vectors
+from modurob.compiler.packing import size
+from modurob.equations.contact import GROUNDED_DYNAMICS, Bristle, RollingBristle
+from modurob.equations.quantities import QUANTITIES
 
 
 @pytest.mark.parametrize(
@@ -31,3 +42,30 @@ def test_every_state_has_a_thread():
 def test_batches_of_one_shape_or_several_broadcast():
     assert _batch([np.zeros((4, 5, 3)), np.zeros((4, 5, 2))]) == (4, 5)
     assert _batch([np.zeros((4, 1, 3)), np.zeros(2), np.zeros((5, 2))]) == (4, 5)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_numbers_of_neighboring_threads_lie_in_different_banks(free):
+    """There are 32 banks; a joint's record has four numbers beside the link's own."""
+    quantity = QUANTITIES["forward_dynamics"]
+    lives = lifetimes(quantity, free)
+    links, forks = np.meshgrid(np.arange(1, 20), np.arange(4))
+    found = shared_numbers(quantity, free, links, forks)
+    used = links * (vectors(lives.places) + 4) + forks * fork_numbers(lives)
+    assert set(np.unique(found % 32)) == {1}
+    assert ((found >= used) & (found <= used + 32)).all()
+
+
+def test_the_memory_of_points_is_read_in_packs_of_four():
+    for kind, memory, numbers in (("level", Bristle, 4), ("level", RollingBristle, 8)):
+        quantity = GROUNDED_DYNAMICS[kind, memory is RollingBristle]
+        assert quantity.passes.Memory is memory
+        assert memory_numbers(quantity) == numbers >= size(memory)
+
+
+def test_numbers_too_small_for_a_type_stay_beside_zero():
+    tiny = float(np.finfo("float32").tiny)
+    assert _literal(1e-200, tiny) == f"(real){tiny!r}"
+    assert _literal(-1e-200, tiny) == f"(real)-{tiny!r}"
+    for kept in (0.0, -0.0, 0.1, -3.0, tiny, -tiny):
+        assert _literal(kept, tiny) == f"(real){kept!r}"

@@ -54,6 +54,34 @@ def test_threads_wait_as_their_machine_does(monkeypatch, triple, pauses, gives_w
     assert f"@{gives_way}()" in pool._ir()
 
 
+def test_a_batch_is_split_into_shares_for_threads_with_memory_of_their_own(monkeypatch):
+    helpers, width, seen = pool.pool(), host().width, []
+    fields = [name for name, *_ in pool.Batch._fields_]
+
+    def lead(address):
+        batch = pool.Batch.from_address(address)
+        seen.append({name: getattr(batch, name) for name in fields} | {"at": address})
+
+    monkeypatch.setattr(helpers, "_lead", lead)
+    spaces = np.zeros((3, 128), dtype=np.uint8)
+    for count in (1, 1000, 12_345):
+        helpers.run(7, 8, count, spaces)
+        found = seen.pop()
+        assert (found["run"], found["arguments"], found["count"], found["next"]) == (7, 8, count, 0)
+        assert (found["workspaces"], found["workspace_size"]) == (spaces.ctypes.data, 128)
+        assert found["free_slots"] == 2  # beside the leader
+        share = found["share"]  # whole vectors, about sixteen for each thread
+        assert share % width == 0
+        assert share * 16 * 3 >= count > (share - width) * 16 * 3
+        assert not helpers._leading.locked()
+    with helpers._leading:  # another thread leads
+        helpers.run(7, 8, 5, spaces)
+        assert helpers._leading.locked()
+    shared, alone = pool.ctypes.addressof(helpers._batch), seen.pop()
+    assert alone["at"] != shared == found["at"]
+    assert alone["inside"] == alone["open"] == 0
+
+
 @pytest.mark.parametrize("size", [1, 64, 1000])
 def test_memory_for_vectors_is_aligned_and_empty(size):
     found = aligned(size)

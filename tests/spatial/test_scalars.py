@@ -129,8 +129,9 @@ def test_stack_of_symbols_keeps_whole_numbers_exact():
 
 
 def test_stack_raises_if_ragged():
-    with pytest.raises(ValueError, match="equal length"):
-        scalars.stack([[1, 2], [3]])
+    for ragged in ([[1, 2], [3]], [[1, 2], 3], [[1, 2], np.ones(2)]):
+        with pytest.raises(ValueError, match="equal length"):
+            scalars.stack(ragged)
     with pytest.raises(ValueError, match="one depth"):
         scalars.stack([1, [2]])
 
