@@ -1,5 +1,6 @@
 """Names, values and numbers in equations, as they are printed and substituted."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import sympy
 from modurob import examples
 from modurob.symbolic.feedback import _vanishes
 from modurob.symbolic.forms import ExpressionWriter, display_number
-from modurob.symbolic.output import EquationPrinter
+from modurob.symbolic.output import THIN, EquationPrinter, Latex, MathMl
 from modurob.symbolic.trigonometric import Angle, Trig
 from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, latex_text
 
@@ -130,3 +131,46 @@ def test_expressions_count_as_zero_where_they_vanish_everywhere():
     assert _vanishes((x + y) ** 2 - x**2 - 2 * x * y - y**2)
     for small in (1e-4 * x, x * y - 1e-3, sympy.Integer(1), 1e-6 * sympy.sin(x - y)):
         assert not _vanishes(sympy.sympify(small))
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_sines_of_differences_keep_their_sign(names):
+    """SymPy may write sin(a - b) as -sin(b - a), by the order of the names."""
+    x, y = (sympy.Symbol(name) for name in names)
+    writer = ExpressionWriter([], [x, y], [], [])
+    a, b = Angle(0), Angle(1)
+    for sign in (1, -1):
+        value = (a.sin() * b.cos() - a.cos() * b.sin()) * (3 * sign)
+        for form in (writer.expanded, writer.short):
+            assert form(value) == 3 * sign * sympy.sin(x - y)
+
+
+def test_powers_of_waves_are_written_beside_their_names():
+    x, y = sympy.symbols("x y")
+    printer = Latex({})
+    assert printer.doprint(sympy.sin(x) ** 2) == r"\sin^{2} x"
+    assert printer.doprint(sympy.cos(x + y) ** 3) == r"\cos^{3}(x + y)"
+
+
+def test_powers_in_mathml_stand_above_symbols_with_and_without_marks():
+    printer = MathMl([NamedSymbol("g", (), "", "", 9.81), NamedSymbol("m", ("1",), "", "", 1.0)])
+    g, m1, other = sympy.symbols("g m1 z")
+    assert printer.doprint(g**2) == "<msup><mi>g</mi><mn>2</mn></msup>"
+    assert printer.doprint(m1**2) == "<msubsup><mi>m</mi><mi>1</mi><mn>2</mn></msubsup>"
+    assert printer.doprint(1 / g).startswith("<mfrac>")
+    assert printer.doprint(other) == "<mi>z</mi>"
+
+
+@pytest.mark.parametrize(("entry", "waves"), [("M[1,2]", 1), ("C[2,1]", 1), ("N[1]", 2)])
+def test_only_functions_have_a_space_before_them(entry, waves):
+    text = PENDULUM.mathml(entry)
+    assert text.count(f'rspace="{THIN}"') == waves == len(re.findall("<mi>(?:sin|cos)</mi>", text))
+
+
+def test_remarks_and_lists_appear_where_there_is_something_to_say():
+    markdown = PENDULUM.markdown()
+    assert "\nM is symmetric.\n" in markdown
+    assert "symmetric" not in PENDULUM.markdown("N[2]")
+    numbers = PENDULUM.substitute(PENDULUM.values)
+    assert "itemize" not in numbers.written("latex", "M[2,2]")
+    assert r"\item $q_{2}$" in numbers.written("latex", "M[1,1]")
