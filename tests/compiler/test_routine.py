@@ -1,5 +1,6 @@
 """Memory and threads of compiled routines."""
 
+import itertools
 import os
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from modurob.compiler import pool, routine
 from modurob.compiler.jit import host
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
 from modurob.compiler.tiers import DyadTier
+from modurob.equations.quantities import QUANTITIES
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,27 @@ def test_arrays_that_do_not_fit_are_left_to_the_slow_path(bound):
         for number in (0, 1, 3, 5):
             assert call(*(arrays * 2)[:number]) is None
         assert call(*arrays) is out
+
+
+@pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix"])
+def test_every_joint_of_every_state_is_checked_also_in_blocks_of_four(name):
+    """Results of pairs are not checked: a number of the input that is none would come out."""
+    tier = DyadTier(examples.snake(8).model("physical"))
+    rng, states = np.random.default_rng(3), host().width + 1
+    rows = [rng.uniform(-1, 1, (states, 7)) for _ in QUANTITIES[name].inputs]
+    none = [None] * (4 - len(rows))
+    routine, narrow = tier.routine(name), tier.routine(name, states=1)
+    several = routine.several(states)
+    assert routine.batch(*rows, *none, 1) is not None
+    for k, bad in itertools.product(range(len(rows)), (np.nan, np.inf, -np.inf)):
+        for joint in range(7):
+            given = [x.copy() for x in rows]
+            given[k][joint % states, joint] = bad
+            assert routine.batch(*given, *none, 1) is None
+            assert several(*given, routine.empty(states)) is None
+            alone = [x[joint % states].copy() for x in given]
+            for each in (routine, narrow):
+                assert each.single(*alone, routine.empty()) is None
 
 
 @pytest.mark.parametrize("bound", ["free"], indirect=True)
