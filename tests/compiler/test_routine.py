@@ -13,6 +13,7 @@ from modurob.compiler.jit import host
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
 from modurob.compiler.tiers import DyadTier
 from modurob.equations.quantities import QUANTITIES
+from modurob.model.reference import reference
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,20 @@ def test_arrays_that_do_not_fit_are_left_to_the_slow_path(bound):
         for number in (0, 1, 3, 5):
             assert call(*(arrays * 2)[:number]) is None
         assert call(*arrays) is out
+
+
+@pytest.mark.parametrize(("name", "base"), [("coriolis_matrix", "fixed"), ("momentum", "free")])
+def test_vectors_of_any_width_give_the_same_bytes(name, base):
+    """Seven joints: a block of four, and three one by one; where vectors have two, all so."""
+    model, quantity = examples.snake(8).model("physical", base), QUANTITIES[name]
+    rng = np.random.default_rng(4)
+    q = np.stack([model.random_configuration(rng) for _ in range(11)])
+    v = rng.standard_normal((11, model.nv))
+    tier, expected = DyadTier(model), reference(model, name, q, v)
+    found = [tier._bind(quantity, width).batch(q, v, None, None, 1) for width in (1, 2, 4, 8)]
+    assert len({each.tobytes() for each in found}) == 1
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found[0], expected, rtol=0, atol=1e-13 * scale)
 
 
 @pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix"])

@@ -98,6 +98,7 @@ def test_stack_broadcasts_batches_and_promotes_integers():
     assert array.shape == (4, 3, 3, 2)
     assert array.dtype == np.float64
     assert scalars.stack([1, 2]).dtype == np.float64
+    assert scalars.stack([[[7], [8]]]).tolist() == [[[7], [8]]]
     np.testing.assert_array_equal(array[3, 2], [[3, 0], [1, 2], [2, 2]])
 
 
