@@ -180,6 +180,16 @@ def test_arrays_that_do_not_fit_are_left_to_the_slow_path(bound):
         assert call(*arrays) is out
 
 
+def test_code_for_one_state_has_no_vectors_and_for_a_few_short_ones():
+    tier = DyadTier(examples.snake(8).model("physical"))
+    widest = host().width
+    for states, width in ((None, widest), (1, 1), (2, min(4, widest)), (4, min(4, widest)),
+                          (5, widest), (100, widest)):  # fmt: skip
+        found = tier.routine("center_of_mass", states=states)
+        assert found._width == width
+        assert tier.routine("center_of_mass", states=states) is found  # bound once
+
+
 @pytest.mark.parametrize(("name", "base"), [("coriolis_matrix", "fixed"), ("momentum", "free")])
 def test_vectors_of_any_width_give_the_same_bytes(name, base):
     """Seven joints: a block of four, and three one by one; where vectors have two, all so."""
