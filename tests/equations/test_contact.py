@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.interpolate import RegularGridInterpolator
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
@@ -15,6 +16,7 @@ from modurob.equations.contact import (
     Corner,
     GroundForce,
     GroundLaw,
+    HeightField,
     LevelCorner,
     LevelRoundCorner,
     OnField,
@@ -27,6 +29,7 @@ from modurob.equations.contact import (
     normal_force,
     slipped,
     stretch,
+    surface,
 )
 from modurob.equations.links import RigidLink
 from modurob.equations.passes import Base, JointState, run
@@ -185,6 +188,33 @@ def test_a_rolling_point_takes_the_stretch_of_the_one_before():
     found = handed(link.R, Vec(place), RollingBristle(Vec(anchor), 0.2, Vec(before)))
     close((p + R @ place) - np.array(list(found.anchor)), (p + R @ before) - anchor)
     assert found.held == 0.2
+
+
+def test_a_field_of_heights_is_bilinear_over_its_slope_and_level_beyond():
+    heights, cell = np.random.default_rng(8).normal(size=(4, 6)), 0.2
+    nx, ny = heights.shape
+    z = np.pad(heights, 1, mode="edge")
+
+    def cells(row, column):
+        """Height at the first corner of a cell, rises across it, and the mixed difference."""
+        i, j = divmod(int(row), ny + 1)
+        h, h_x, h_y, h_xy = z[i, j], z[i + 1, j], z[i, j + 1], z[i + 1, j + 1]
+        return (h, h_x - h, h_y - h, h_xy - h_x - h_y + h)[column]
+
+    field = HeightField(0.3, -0.7, 1 / cell, nx, ny, (nx + 1) / 2, (ny + 1) / 2)
+    axes = [cell * (np.arange(n) - (n - 1) / 2) for n in heights.shape]
+    peer = RegularGridInterpolator(axes, heights)
+
+    def height(x, y):
+        inside = [np.clip(u, axis[0], axis[-1]) for u, axis in zip((x, y), axes, strict=True)]
+        return 0.3 * x - 0.7 * y + peer(inside).item()
+
+    for x, y in np.random.default_rng(9).uniform(-1, 1, (60, 2)):
+        found, *rise = surface(field, x, y, cells)
+        assert found == pytest.approx(height(x, y), abs=ROUNDING)
+        e = 1e-7  # bilinear: differences are exact but for rounding
+        slopes = height(x + e, y) - height(x - e, y), height(x, y + e) - height(x, y - e)
+        np.testing.assert_allclose(rise, np.array(slopes) / (2 * e), atol=1e-7)
 
 
 # -- force on the joints ---------------------------------------------------------------------------

@@ -40,13 +40,13 @@ def test_boxes_overlap_where_they_have_a_point_in_common():
 
 
 def test_boxes_that_touch_overlap_and_a_gap_of_a_nanometer_keeps_them_apart():
-    half = np.array([0.25, 0.5, 1.0])
-    here = Boxes(np.eye(3), np.zeros(3), half)
+    half, place = np.array([0.25, 0.5, 1.0]), np.array([1.0, -2.0, 0.5])
+    here = Boxes(np.eye(3), place, half)
     upright = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # x down, z along x
     for R, reach in ((np.eye(3), 2 * half), (upright, half + half[::-1])):
         for axis in range(3):
             for away, touches in ((0.0, True), (1e-9, False)):
-                there = Boxes(R, (reach[axis] + away) * np.eye(3)[axis], half)
+                there = Boxes(R, place + (reach[axis] + away) * np.eye(3)[axis], half)
                 assert overlaps(here, there) == overlaps(there, here) == touches
 
 
@@ -55,13 +55,14 @@ def test_edges_across_each_other_touch_at_the_sum_of_their_heights():
     a_half, b_half, slope = np.array([2, 0.1, 0.2]), np.array([0.3, 3, 0.15]), 0.6
     a_turned, b_turned = so3.rotation([1, 0, 0], slope), so3.rotation([0, 1, 0], slope)
     height = (0.1 + 0.3) * np.sin(slope) + (0.2 + 0.15) * np.cos(slope)
+    middle = np.array([-0.4, 1.1, 0.9])
     cycles = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]  # names of the axes
     for i, j in ((i, j) for i in cycles for j in cycles):
-        a = Boxes(a_turned[:, i], np.zeros(3), a_half[i])
+        a = Boxes(a_turned[:, i], middle, a_half[i])
         for side in (-1, 1):
             for away, touches in ((-1e-9, True), (1e-9, False)):
                 place = np.array([0.5, -0.7, side * (height + away)])
-                b = Boxes(b_turned[:, j], place, b_half[j])
+                b = Boxes(b_turned[:, j], middle + place, b_half[j])
                 assert overlaps(a, b) == overlaps(b, a) == touches
 
 
