@@ -174,3 +174,16 @@ def test_remarks_and_lists_appear_where_there_is_something_to_say():
     numbers = PENDULUM.substitute(PENDULUM.values)
     assert "itemize" not in numbers.written("latex", "M[2,2]")
     assert r"\item $q_{2}$" in numbers.written("latex", "M[1,1]")
+
+
+def test_numbers_of_joints_and_inertias_are_named_after_them():
+    organism = examples.snake(3).with_parameters(viscous=0.1, coulomb=0.2, inertia=0.003)
+    values = {str(k): x for k, x in organism.equations("physical").values.items()}
+    assert {name: values[name] for name in values if name[0] in "df"} == {
+        "d1": 0.1, "d2": 0.1, "f1": 0.2, "f2": 0.2
+    }  # fmt: skip
+    # the same about all axes: one symbol
+    named = {name for name in values if name[0] == "J"}
+    assert {len(name.split("_")) for name in named} == {1}
+    uneven = examples.arm("ab").equations("physical").symbols
+    assert any(name.endswith("_x") for name in uneven if name[0] == "J")
