@@ -5,12 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy
 
 from modurob.blas import _libraries, single_threaded
 
 
 def counts():
     return [count() for count, _ in _libraries()]
+
+
+def test_openblas_is_found_where_numpy_and_scipy_were_built_with_it():
+    built = [x.show_config(mode="dicts")["Build Dependencies"]["blas"] for x in (np, scipy)]
+    assert len(_libraries()) == sum("openblas" in each["name"] for each in built)
 
 
 @pytest.mark.skipif(not _libraries(), reason="NumPy and SciPy use another library than OpenBLAS")

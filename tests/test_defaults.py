@@ -94,6 +94,7 @@ DEFAULTS = [
     (MassNetwork, {"period": 0.001}),
     (Equations.latex, {"document": False}),
     (Equations.entry, {"short": True}),
+    (Equations.linearize, {"q": None, "v": 0, "a": 0}),
     (verify, {"hinges": "dyad", "base": "fixed", "states": 8, "seed": 0}),
     (Organism.model, {"gravity": (0, 0, -9.81), "elastic": True}),
     (Organism.equations, {"gravity": (0, 0, -9.81), "elastic": True}),

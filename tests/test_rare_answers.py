@@ -121,6 +121,12 @@ def test_messages_that_end_too_early_are_refused():
 def test_a_record_of_a_module_with_several_pairs_stands_for_its_datasheet():
     one = record.decode(record.encode(catalog["giusti_a"], 1))
     assert str(table_of([one, one])) == str(table_of([catalog["giusti_a"]] * 2))
+    several = record.decode(record.encode(catalog["backbone"], 1))
+    with complains(UnknownNameError, "give the input and output ports of a backbone"):
+        table_of([several])
+    # one pair is taken as the module tells it, not worked out again
+    other = one._replace(pairs=(characterize(catalog["giusti_b"]),))
+    assert str(table_of([other])) == str(table_of([catalog["giusti_b"]]))
     with complains(DatasheetError, "modules are datasheets, records or parameters, got str"):
         table_of(["giusti_a"])
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import gravity_vector
-from modurob.equations.links import RigidLink
+from modurob.equations.links import RigidLink, base_link
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed, unpacked
+from modurob.equations.vectors import ZERO, Mat, Vec, packed, unpacked
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
 from modurob.modules.dh import TwoPart, carried, characterize
@@ -82,7 +82,7 @@ def mass_matrix(
     """(..., joints, joints) mass matrix; arguments as in `ne_mod`. [kg m^2, kg m, kg]"""
     table = table_of(modules, base_pose)
     q = table.checked(q)
-    joints = [JointState(each, 0, 0) for each in unpacked(q)]
+    joints = [JointState(each, None, None) for each in unpacked(q)]
     cells = run(QUANTITIES["mass_matrix"], links(table), joints, Base(ZERO))
     batch = q.shape[:-1]
     return packed(cells, np.empty(batch)).reshape(*batch, len(joints), len(joints))
@@ -116,7 +116,7 @@ def _parameters(module: TwoPart | ModuleType | Record) -> TwoPart:
 def links(table: DhTable) -> list[RigidLink]:
     """The links of a table as the recursions take them, the base first."""
     number = {name: k for k, name in enumerate(table.joint_names, start=1)}
-    result = [RigidLink(-1, EYE, ZERO, False, 0.0, ZERO, Mat([[0] * 3] * 3), 0.0, 0.0)]
+    result = [base_link()]
     T_zx = se3.inverse(AXES)
     for link in table.links:
         row = table.rows[link.row]

@@ -1,7 +1,14 @@
 """Whole exported C files of the crane, whose mass matrix fits on two lines."""
 
-from modurob import examples
-from modurob.compiler.emit_c import c_sources
+import re
+
+import numpy as np
+import pytest
+
+from modurob import StateError, examples
+from modurob.compiler.c_functions import c_functions
+from modurob.compiler.emit_c import c_sources, plain
+from oracles import complains
 
 HEADER = """\
 /* crane: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
@@ -124,3 +131,59 @@ def test_temporaries_are_used_again():
     assert "crane_real t0, t1, t2, t3, t4, t5;" in found.source
     (line,) = [line for line in found.header.splitlines() if line.startswith(" *   energy")]
     assert line.split()[-1] == "64"  # bytes: six temporaries, a sine and a cosine
+
+
+def table(text, name):
+    """The numbers of an array in a C file, row by row."""
+    (body,) = re.findall(rf"{name}\[STATES\]\[\d+\] = \{{(.*?)\}};", text, re.DOTALL)
+    rows = re.findall(r"\{(.*?)\}", body, re.DOTALL)
+    return np.array([[float(x.rstrip("f")) for x in row.split(",")] for row in rows])
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", "1e-12"), ("float32", "0.0001")])
+def test_the_test_program_has_states_and_what_must_come_out(dtype, limit):
+    model = examples.snake(4).model("physical", gravity=(1.0, 2.0, -9.0))
+    names = ["inverse_dynamics", "forward_dynamics", "kinematics"]
+    text = c_sources(model, "it", dtype, states=4, functions=names).test
+    q, v, a, tau = (table(text, f"given_{name}") for name in ("q", "v", "a", "tau"))
+    assert "#define STATES 4\n" in text
+    near = {"rtol": 1e-12, "atol": 1e-10} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-4}
+    forces = table(text, "expected_inverse_dynamics")
+    np.testing.assert_allclose(forces, model.inverse_dynamics(q, v, a), **near)
+    rates = table(text, "expected_forward_dynamics")
+    np.testing.assert_allclose(rates, model.forward_dynamics(q, v, tau), rtol=1e-3, atol=1e-3)
+    poses = model.forward_kinematics(q)[:, list(model.modules.values()), :3].reshape(4, -1)
+    np.testing.assert_allclose(table(text, "expected_kinematics"), poses, **near)
+    largest = [float(x) for x in re.findall(r"compare\(.*?, \d+, (\S+)\);", text)]
+    found = [np.abs(table(text, f"expected_{name}")).max() for name in names]
+    np.testing.assert_allclose(largest, found, rtol=1e-6)
+    assert [int(x) for x in re.findall(r"expected_\w+\[i\], (\d+),", text)] == [3, 3, 4 * 12]
+    assert re.findall(r'passes\("\w+", (\S+)\)', text) == [limit] * 3
+
+
+def test_ten_states_are_tested_unless_told_and_only_inputs_in_use_are_given():
+    text = c_sources(examples.crane().model("physical"), "crane", functions=["mass_matrix"]).test
+    assert len(table(text, "given_q")) == len(table(text, "expected_mass_matrix")) == 10
+    assert "given_v" not in text
+
+
+def test_functions_of_c_are_those_without_loops():
+    known = c_functions()
+    assert {"closed_form_matrices", "inverse_dynamics_derivatives"}.isdisjoint(known)
+    assert {"forward_dynamics_derivatives", "forward_kinematics"}.isdisjoint(known)
+    assert {"coriolis_matrix", "kinematics", "energy", "momentum", "joint_screw_rates"} < {*known}
+    pushed = {name for name in known if name.endswith("_external")}
+    assert pushed == {"inverse_dynamics_external", "forward_dynamics_external"}
+
+
+def test_more_than_a_hundred_joints_are_not_exported():
+    model = examples.snake(102).model("physical")
+    assert len(model.joint_names) == 101
+    with complains(StateError, "the model has 101 joints", "at most 100"):
+        c_sources(model)
+
+
+def test_long_names_are_cut_in_comments():
+    assert plain("a" * 200) == "a" * 200
+    assert plain("b" * 201) == "b" * 197 + "..."
+    assert plain(" m1\n hinge? */") == "m1 hinge_ __"

@@ -150,6 +150,23 @@ def test_roots_and_quotients_are_compiled_too():
     np.testing.assert_allclose(compiled(write, 2, 4)(states), np.transpose(expected), rtol=1e-15)
 
 
+def test_extremes_and_whole_parts_are_compiled_too():
+    graph = Graph()
+    a, b = graph.input("a"), graph.input("b")
+    results = [a.maximum(b), a.minimum(b), a.maximum(0.5), b.minimum(-0.5), (a * 10).trunc()]
+
+    def write(writer, slots):
+        return emit(writer, graph, results, {"a": slots[0], "b": slots[1]})
+
+    states = np.random.default_rng(0).standard_normal((17, 2))
+    x, y = states.T
+    expected = [
+        np.maximum(x, y), np.minimum(x, y), np.maximum(x, 0.5), np.minimum(y, -0.5),
+        np.trunc(x * 10),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(compiled(write, 2, 5)(states), np.transpose(expected))
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_constants_reach_the_machine_without_rounding(x):
     assert np.frombuffer(bytes.fromhex(literal(x)[2:]), dtype=">f8")[0] == x
@@ -208,6 +225,10 @@ def test_constants_fold(graph):
     assert graph.constant(9).sqrt().value == 3
     assert graph.constant(0).cos().value == 1
     assert graph.constant(0).sin().value == 0
+    assert two.maximum(three).value == three.maximum(2).value == 3
+    assert two.minimum(three).value == three.minimum(2).value == 2
+    assert graph.constant(-2.7).trunc().value == -2
+    assert (two / 0.25).value == 8
 
 
 def test_signs_are_normalised(a, b):
@@ -266,6 +287,12 @@ def test_numpy_scalars_and_arrays_take_part(graph, a, b):
 def test_division_by_a_constant_zero_is_an_error(a):
     with pytest.raises(ZeroDivisionError):
         a / 0
+
+
+def test_extremes_with_an_array_are_refused(a):
+    for extreme in (a.maximum, a.minimum):
+        with pytest.raises(TypeError, match="of a traced scalar and ndarray"):
+            extreme(np.zeros(2))
 
 
 def test_strings_do_not_take_part(a):

@@ -6,11 +6,13 @@ import copy
 import gc
 import multiprocessing
 import pickle
+import threading
 
 import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.compiler.pool import cores
 
 STATES = 100_000  # enough for several threads
 SAME = 1e-12  # two tiers: another order of additions
@@ -39,8 +41,16 @@ def test_a_model_survives_pickling_and_copying(make, travel):
     assert found.dynamics.tier.name == model.dynamics.tier.name
 
 
+def both_tiers(model: mr.Model, x: np.ndarray) -> float:
+    """Sum of results on two threads, and of code that a thread of its own compiles."""
+    forces, masses = model.inverse_dynamics(*x, threads=2), model.compile().mass_matrix(x[0, :9])
+    return float(forces.sum() + masses.sum())
+
+
 def _in_child(model: mr.Model, x: np.ndarray, answers) -> None:
-    answers.put(float(model.inverse_dynamics(*x, threads=2).sum()))
+    total = both_tiers(model, x)
+    helpers = sum(thread.name == "modurob" for thread in threading.enumerate())
+    answers.put((total, helpers))
 
 
 @pytest.mark.skipif(
@@ -50,13 +60,16 @@ def _in_child(model: mr.Model, x: np.ndarray, answers) -> None:
 def test_batches_run_in_a_forked_child():
     model = crab()
     x = state(model, STATES)
-    expected = float(model.inverse_dynamics(*x, threads=2).sum())  # starts the worker threads
+    # starts the threads of batches and that of the compiler
+    expected = both_tiers(model, x)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     child = context.Process(target=_in_child, args=(model, x, answers))
     child.start()
     try:
-        assert answers.get(timeout=60) == pytest.approx(expected, rel=1e-9)
+        found, helpers = answers.get(timeout=60)
+        assert found == pytest.approx(expected, rel=1e-9)
+        assert helpers == cores() - 1  # its own
         child.join(timeout=60)
         assert child.exitcode == 0
     finally:

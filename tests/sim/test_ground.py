@@ -436,6 +436,42 @@ def test_a_field_of_heights_on_a_plane_is_the_plane():
     np.testing.assert_allclose(ends, same, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_steps_at_once_are_steps_one_by_one(base, compiled):
+    """In the air they are plain semi-implicit ones; friction is that of each step's velocity."""
+    organism, h, count = mr.examples.snake(3).with_parameters(viscous=0.3, coulomb=0.1), 1e-3, 7
+    model = organism.model("physical", base)
+    rng = np.random.default_rng(8)
+    q = np.stack([model.random_configuration(rng) for _ in range(9)])
+    v, tau = 2 * rng.standard_normal((2, 9, model.nv))
+    tau[:, :-2] = 0
+    ground = mr.Ground(stiffness=STIFFNESS, height=-50.0)
+    one, many = (
+        GroundContact(ground, model.compile() if compiled else model, organism, q, h)
+        for _ in range(2)
+    )
+    expected, single = (q, v), (q, v)
+    for _ in range(count):
+        a = model.forward_dynamics(*expected, tau)
+        expected = stepped_state(model, *expected, expected[1] + h * a, h)
+        single = one.march(*single, tau, h, 1)
+    found = many.march(q, v, tau, h, count)
+    if base == "free":  # a quaternion and its negative are one rotation
+        expected[0][:, 3:7] *= np.sign(np.sum((expected[0] * found[0])[:, 3:7], axis=1))[:, None]
+    for at_once, one_by_one, right in zip(found, single, expected, strict=True):
+        np.testing.assert_allclose(at_once, one_by_one, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(at_once, right, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("place", [7, 12])
+def test_a_step_to_numbers_that_are_none_is_told(place):
+    q, v = np.tile(rested(), (3, 1)), np.zeros((3, 6))
+    v[1, place - 7] = 1e308  # a rate of the first or of the last axis
+    contact = GroundContact(mr.Ground(stiffness=STIFFNESS), MODEL, FLAT, q, 1e-4)
+    assert np.isnan(contact.march(q, v, np.zeros((3, 6)), 1e3, 2)[1]).all()
+
+
 def test_a_field_is_bilinear_and_goes_on_beyond_its_edge():
     ground, (a, b) = mr.Ground(**ROUGH), ROUGH["slope"]
     axes = [ROUGH["cell"] * (np.arange(n) - (n - 1) / 2) for n in ROUGH["height"].shape]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sympy
 
-from modurob.spatial import inertia, se3, so3
+from modurob.spatial import inertia, scalars, se3, so3
 
 ROUNDING = 1e-13  # the same formula in another order of operations, entries up to about 10
 RNG = np.random.default_rng(4)
@@ -141,6 +141,28 @@ def test_symbolic_and_traced_elements_agree_with_numbers(name):
     assert symbolic.shape == traced.shape == numeric.shape
     np.testing.assert_allclose(evaluate_symbolic(symbolic, values), numeric, atol=ROUNDING)
     np.testing.assert_allclose(evaluate_traced(traced, values), numeric, atol=ROUNDING)
+
+
+def test_an_angle_may_come_from_a_number_and_a_traced_scalar():
+    x = traced_inputs(1)[0]
+    for y, other in ((0.4, x), (x, 0.4), (x, x)):
+        numbers = [Traced.value(each, [-0.7]) for each in (y, other)]
+        assert Traced.value(scalars.atan2(y, other), [-0.7]) == math.atan2(*numbers)
+
+
+def test_one_traced_axis_or_angle_serves_a_row_of_the_others():
+    """Also a row of three, which is as long as an axis."""
+    values = RNG.uniform(0.2, 1.2, 15)
+
+    def formulas(x):
+        axis, others = x[:3], x[6:].reshape(3, 3)
+        found = so3.rotation(axis, x[3:6]), so3.rotation(others, x[3]), so3.rotation(axis, x[3])
+        return *found, so3.cross(axis, others), so3.cross(others, axis)
+
+    for traced, right in zip(
+        formulas(np.array(traced_inputs(15), object)), formulas(values), strict=True
+    ):
+        np.testing.assert_allclose(evaluate_traced(traced, values), right, atol=ROUNDING)
 
 
 def test_symbolic_rodrigues_equals_the_exponential_on_a_unit_axis():

@@ -37,6 +37,26 @@ def body():
     return summed(*cloud())
 
 
+def test_pseudo_inertia_is_the_second_moment_of_the_particles():
+    clouds = [cloud(number) for number in (50, 20)]
+    m, c, tensor = (np.stack(x) for x in zip(*(summed(*each) for each in clouds), strict=True))
+    P = inertia.pseudo_inertia(m, c, tensor)
+    for found, (masses, points) in zip(P, clouds, strict=True):
+        r = np.column_stack([points, np.ones(len(points))])
+        close(found, r.T @ (masses[:, None] * r))
+    skewed = P + np.array([[0.0, 1e-3, 0, 0], [-1e-3, 0, 0, 0], [0] * 4, [0] * 4])
+    for each in (P, skewed):  # only the symmetric part counts
+        for actual, expected in zip(inertia.from_pseudo_inertia(each), (m, c, tensor), strict=True):
+            close(actual, expected)
+
+
+def test_a_pseudo_inertia_without_mass_has_its_center_at_the_origin():
+    m, c, tensor = inertia.from_pseudo_inertia(inertia.pseudo_inertia(0.0, np.ones(3), np.eye(3)))
+    assert m == 0
+    np.testing.assert_array_equal(c, np.zeros(3))
+    close(tensor, np.eye(3))
+
+
 def test_spatial_inertia_gives_the_kinetic_energy_of_its_particles():
     masses, points = cloud()
     M = inertia.spatial_inertia(*summed(masses, points))
@@ -148,6 +168,8 @@ def test_real_bodies_have_no_flaw(mass, tensor):
         (1.0, np.diag([-0.1, 1.0, 1.0]), "negative"),
         (1.0, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "negative"),
         (1.0, np.diag([1.0, 1.0, 2.01]), "triangle"),
+        (1.0, np.diag([1.0, 1.0, 2.01]), "moments are 1, 1, 2.01"),
+        (1.0, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "moments are -1, 1, 3"),
         (1e-9, np.diag([1e-12, 1e-12, 3e-12]), "triangle"),
         (0.0, np.eye(3), "without mass"),
         (0.0, 1e-12 * np.eye(3), "without mass"),

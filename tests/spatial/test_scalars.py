@@ -63,6 +63,11 @@ def test_complex_atan2_continues_the_real_one(angle):
     result = scalars.atan2(y + 1j * STEP * dy, x + 1j * STEP * dx)
     assert result.real == pytest.approx(np.arctan2(y, x), abs=FEW_ULP)
     assert result.imag / STEP == pytest.approx((x * dy - y * dx) / 4, rel=1e-14)
+    for y_step, x_step in ((dy, 0), (0, dx)):  # one of them real
+        result = scalars.atan2(
+            y + 1j * STEP * y_step if y_step else y, x + 1j * STEP * x_step if x_step else x
+        )
+        assert result.imag / STEP == pytest.approx((x * y_step - y * x_step) / 4, rel=1e-14)
     z = scalars.atan2(0.3 + 0.2j, 0.5 - 0.1j)
     assert np.sin(z) / np.cos(z) == pytest.approx((0.3 + 0.2j) / (0.5 - 0.1j), rel=FEW_ULP)
 
@@ -77,6 +82,13 @@ def test_functions_accept_lists_scalars_and_symbols():
     np.testing.assert_array_equal(scalars.cos([0, 0]), [1.0, 1.0])
     assert scalars.sinc(x) == sympy.sin(x) / x
     assert scalars.cosc(x) == (1 - sympy.cos(x)) / x**2
+    y, half = np.array([x, 2.0], object), pytest.approx
+    assert list(scalars.sinc(y)) == [sympy.sin(x) / x, half(np.sin(2) / 2)]
+    assert list(scalars.atan2(y, np.array([1, 3.0], object))) == [
+        sympy.atan2(x, 1),
+        half(np.arctan2(2, 3)),
+    ]
+    assert scalars.atan2(0j, 0j) == 0
 
 
 def test_stack_broadcasts_batches_and_promotes_integers():
@@ -86,7 +98,28 @@ def test_stack_broadcasts_batches_and_promotes_integers():
     assert array.shape == (4, 3, 3, 2)
     assert array.dtype == np.float64
     assert scalars.stack([1, 2]).dtype == np.float64
+    assert scalars.stack([[[7], [8]]]).tolist() == [[[7], [8]]]
     np.testing.assert_array_equal(array[3, 2], [[3, 0], [1, 2], [2, 2]])
+
+
+def test_products_and_blocks_of_any_shape():
+    rng = np.random.default_rng(0)
+    A, B, C = rng.normal(size=(5, 2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(2, 1))
+    np.testing.assert_allclose(scalars.product(A, B), A @ B, rtol=1e-14)
+    np.testing.assert_allclose(scalars.matvec(A, B[:, 1]), (A @ B)[..., 1], rtol=1e-14)
+    D = rng.normal(size=(4, 4))
+    found = scalars.block([[A, C], [D]])
+    assert found.shape == (5, 6, 4)
+    for k in range(5):
+        np.testing.assert_array_equal(found[k], np.block([[A[k], C], [D]]))
+    np.testing.assert_array_equal(scalars.block([[B, D[:3]]]), np.hstack([B, D[:3]]))
+
+
+def test_extremes_and_whole_parts_of_numbers():
+    a, b = np.array([1.5, -2.5, 3.0]), np.array([-1.0, -2.0, 3.5])
+    np.testing.assert_array_equal(scalars.maximum(a, b), [1.5, -2.0, 3.5])
+    np.testing.assert_array_equal(scalars.minimum(a, b), [-1.0, -2.5, 3.0])
+    np.testing.assert_array_equal(scalars.trunc(a), [1, -2, 3])
 
 
 def test_stack_of_symbols_keeps_whole_numbers_exact():
@@ -97,8 +130,9 @@ def test_stack_of_symbols_keeps_whole_numbers_exact():
 
 
 def test_stack_raises_if_ragged():
-    with pytest.raises(ValueError, match="equal length"):
-        scalars.stack([[1, 2], [3]])
+    for ragged in ([[1, 2], [3]], [[1, 2], 3], [[1, 2], np.ones(2)]):
+        with pytest.raises(ValueError, match="equal length"):
+            scalars.stack(ragged)
     with pytest.raises(ValueError, match="one depth"):
         scalars.stack([1, [2]])
 
@@ -109,10 +143,11 @@ def test_quotient_is_silent_at_zero():
     assert list(scalars.quotient([x, x], [x, sympy.Integer(0)], 7)) == [1, 7]
 
 
-def test_is_zero_only_when_certain():
+def test_only_what_is_zero_for_certain_counts_as_zero():
     x = sympy.Symbol("x")
-    np.testing.assert_array_equal(scalars.is_zero([0.0, 1e-300]), [True, False])
-    assert list(scalars.is_zero(np.array([x, x - x, 0, 0.5], object))) == [False, True, True, False]
+    np.testing.assert_array_equal(scalars.quotient(1.0, [0.0, 2.0**-900], 7), [7, 2.0**900])
+    found = scalars.quotient(1, np.array([x, x - x, 0, 0.5], object), 7)
+    assert list(found) == [1 / x, 7, 7, 2]
 
 
 def test_whole_floats_are_exact_integers_as_far_as_they_name_one():

@@ -47,6 +47,23 @@ def test_pose_splits_into_its_parts():
     assert se3.pose(np.eye(3), p).shape == (10, 4, 4)
 
 
+def test_composed_poses_are_the_product_of_their_matrices():
+    for A, B in zip(POSES[:5], POSES[5:], strict=True):
+        close(se3.composed(A, B), A @ B)
+    np.testing.assert_array_equal(se3.composed(POSES[0], POSES[1])[3], [0, 0, 0, 1])
+
+
+def test_position_and_quaternion_of_a_pose_match_pinocchio():
+    found = se3.to_position_and_quaternion(POSES)
+    assert found.shape == (10, 7)
+    for row, T in zip(found, POSES, strict=True):
+        right = pin.SE3ToXYZQUAT(pin.SE3(T))
+        close(row, right * np.r_[1, 1, 1, [np.sign(right[6])] * 4])
+        np.testing.assert_array_equal(se3.to_position_and_quaternion(T), row)
+    rows = se3.to_position_and_quaternion(POSES.reshape(2, 5, 4, 4))
+    np.testing.assert_array_equal(rows.reshape(10, 7), found)
+
+
 def test_vee_inverts_hat():
     np.testing.assert_array_equal(se3.vee(se3.hat(TWISTS)), TWISTS)
 
@@ -188,3 +205,4 @@ def test_lists_are_accepted():
         se3.transform_twist(T.tolist(), [0, 0, 0, 0, 0, 1])[:3], [2, -1, 0]
     )
     assert so3.is_rotation(se3.rotation_of(T.tolist()))
+    np.testing.assert_array_equal(se3.position_of(se3.inverse(T.tolist())), [-1, -2, -3])

@@ -3,12 +3,14 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+import sympy
 from scipy.linalg import expm, polar
 from scipy.spatial.transform import Rotation
 
 from modurob.spatial import so3
 
 EPS = np.finfo(float).eps
+FEW = 4 * EPS  # relative, of one number after a handful of operations
 ROUNDING = 8 * EPS  # entries of size 1 after a handful of operations
 ANGLE_ROUNDING = 16 * EPS  # an angle up to pi from entries that carry ROUNDING/2 each
 EXPM_ROUNDING = 1e-13  # scipy squares its matrix up to three times, doubling the error
@@ -104,6 +106,17 @@ def test_right_angles_give_exact_signed_permutations():
     np.testing.assert_array_equal(np.abs(R).sum(axis=-1), 1)
 
 
+@pytest.mark.parametrize("rpy", [(0.3, -0.7, 1.9), (np.pi / 2, 0.0, -np.pi)])
+def test_from_rpy_is_analytic_also_at_right_angles(rpy):
+    """Yaw turns about z of the parent, roll about x of the child."""
+    R = so3.from_rpy(*rpy)
+    for k, rate in ((2, so3.hat([0, 0, 1]) @ R), (0, R @ so3.hat([1, 0, 0]))):
+        found = so3.from_rpy(*(np.array(rpy) + 1j * STEP * np.eye(3)[k]))
+        np.testing.assert_allclose(np.imag(found) / STEP, rate, rtol=0, atol=ROUNDING)
+    q = sympy.Symbol("q")
+    assert so3.from_rpy(0, 0, q)[0, 1].subs(q, 0.3) == pytest.approx(-np.sin(0.3))
+
+
 @pytest.mark.parametrize("angle", ANGLES)
 def test_left_jacobian_matches_complex_step(angle):
     for w in angle * AXES:
@@ -157,6 +170,32 @@ def test_is_rotation_rejects_reflections_scalings_and_nan():
     candidates = np.stack([np.eye(3), -np.eye(3), 1.001 * np.eye(3), unknown])
     np.testing.assert_array_equal(so3.is_rotation(candidates), [True, False, False, False])
     assert so3.is_rotation(1.001 * np.eye(3), tolerance=0.01)
+    assert not so3.is_rotation(np.full((3, 3), np.nan), tolerance=1.0)
+    # the documented default, 1e-9: matrices written with ten decimals pass
+    assert so3.is_rotation(np.eye(3) + np.diag([0, 0.49e-9, 0]))
+    assert not so3.is_rotation(np.eye(3) + np.diag([0, 0.51e-9, 0]))
+
+
+def test_quaternions_are_normalized_and_unit_ones_stay_as_they_are():
+    q = np.array([[0.2, -0.4, 0.5, 0.7], [3.0, -1.0, 2.0, 0.5], [0.0, 0.0, -2.0, 0.0]])
+    norm = np.linalg.norm(q, axis=-1, keepdims=True)
+    unit = so3.unit_quaternion(q)
+    np.testing.assert_allclose(unit, q / norm, rtol=FEW)
+    for each, one, length in zip(q, unit, norm, strict=True):
+        np.testing.assert_array_equal(so3.unit_quaternion(each), one)
+        assert so3.squared_norm(each) == pytest.approx(length[0] ** 2, rel=FEW)
+        assert so3.is_unit(one) is True
+        assert so3.is_unit(each) is False
+    np.testing.assert_allclose(so3.squared_norm(q), norm[:, 0] ** 2, rtol=FEW)
+    assert so3.is_unit(unit) is True
+    assert so3.is_unit(np.vstack([unit, q])) is False  # one is enough
+    near = np.array([0.0, 0.6, 0.0, 0.8]) * (1 + 4e-15)  # squared: 8e-15 away
+    np.testing.assert_array_equal(so3.unit_quaternion(near), near)
+    far = near * (1 + 2e-14)
+    assert so3.unit_quaternion(far) @ so3.unit_quaternion(far) == pytest.approx(1, abs=FEW)
+    assert (so3.unit_quaternion(far) != far).any()
+    assert so3.is_unit(near)
+    assert not so3.is_unit(far)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1e-6, 1e-2])

@@ -144,6 +144,27 @@ def test_poses_twists_and_jacobians_of_modules(base):
         close(value(equations.V(module))[:, 0], J @ v)
 
 
+def test_two_modules_on_a_free_base():
+    equations = examples.snake(2).equations("physical", "free")
+    check(equations)
+    model = equations.model
+    q, v = state(model, 2)
+    names = ["r_x", "r_y", "r_z", "e_x", "e_y", "e_z", "e_w", "q1"]
+    names += [f"V{k + 1}" for k in range(6)] + ["dq1"]
+    numbers = equations.values | dict(zip(map(sympy.Symbol, names), [*q, *v], strict=True))
+
+    def value(matrix):
+        return np.array(matrix.subs(numbers), dtype=float)
+
+    poses = model.forward_kinematics(q)
+    first, second = (poses[model.body_index(name)] for name in ("m0", "m1"))
+    close(value(equations.T(None, "m1")), second)
+    close(value(equations.T("m1", "m0")), np.linalg.inv(second) @ first)
+    J = model.jacobian(q, "m1")
+    close(value(equations.J("m1")), J)
+    close(value(equations.V("m1"))[:, 0], J @ v)
+
+
 def test_an_organism_without_joints_has_empty_equations():
     equations = Organism.start("backbone").equations()
     assert equations.M.shape == (0, 0)

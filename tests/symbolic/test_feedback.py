@@ -44,6 +44,17 @@ def test_a_crane_with_its_wagon_held_is_a_pendulum(crane):
     assert same(found.A[0], 1 / (m1 + m2 * sympy.sin(q2) ** 2))
     assert same(found.zero_dynamics[0], m2 * l2 * (l2 * ddq2 + g * sympy.sin(q2)))
     assert crane.feedback_linearization(passive=[HINGE]) == found  # the joint with the motor
+    lines = str(found).splitlines()
+    assert lines[0] == "inputs u: m0.slide"
+    assert lines[1] == "y1 = q1: relative degree 2"
+    assert lines[2].startswith(f"  y1^(2) = ({found.A[0]}) u1 + ")
+    assert lines[3:] == [f"zero dynamics: 0 = {found.zero_dynamics[0]}"]
+
+
+def test_outputs_that_are_no_joints_have_no_zero_dynamics_told(crane):
+    found = crane.feedback_linearization([LOAD], passive=[HINGE])
+    assert found.zero_dynamics is None
+    assert "zero dynamics" not in str(found)
 
 
 def test_a_crane_with_its_load_held_upright_drifts(crane):

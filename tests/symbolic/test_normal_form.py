@@ -97,6 +97,20 @@ def test_angle_sums_show_their_first_factor_positive():
     assert (term.sine, term.angles, term.coefficient) == (True, ((0, 1), (1, -1)), -1)
 
 
+def test_factors_up_to_127_and_powers_up_to_255_are_kept():
+    wave = a.cos()
+    for _ in range(6):
+        wave = wave * wave * 2 - 1  # of the double angle
+    assert [term.angles for term in wave.terms()] == [((0, 64),)]
+    both = trig(wave * b.sin())
+    assert {term.angles for term in both.terms()} == {((0, 64), (1, 1)), ((0, 64), (1, -1))}
+    most = Trig({2 * 127: {255 << 8: 3}})  # 3 y^255 cos 127 a
+    (term,) = most.terms()
+    assert (term.powers, term.angles) == (((1, 255),), ((0, 127),))
+    assert most.angle_derivative(0) == Trig({2 * 127 + 1: {255 << 8: -3 * 127}})
+    assert most.derivative(1) == Trig({2 * 127: {254 << 8: 3 * 255}})
+
+
 def test_floats_are_the_decimals_they_print_as():
     assert exactly(0.1) == Fraction(1, 10)
     assert exactly(np.float64(1e-3)) == Fraction(1, 1000)

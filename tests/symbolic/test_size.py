@@ -1,8 +1,10 @@
 """Estimates of the length of closed forms, counted by hand along short chains."""
 
+import math
+
 import pytest
 
-from modurob import SizeError, examples
+from modurob import ModuleType, Organism, SizeError, examples
 from modurob.symbolic import size
 from oracles import complains
 
@@ -42,6 +44,23 @@ def test_terms_of_chains_are_counted(name):
         assert size.terms_of_entry(model, (), column, row) == terms
 
 
+@pytest.mark.parametrize(
+    ("tilt", "poses"), [(0.0, [1, 3, 5]), (math.pi, [1, 3, 5]), (0.3, [1, 3, 9]), (1e-3, [1, 3, 9])]
+)
+def test_axes_are_parallel_or_askew_by_their_angle(tilt, poses):
+    solid = {"mass": 1.0, "center_of_mass": (0.1, 0.0, 0.0), "inertia": (0.01, 0.02, 0.02)}
+    place = {"kind": "revolute", "axis": (0, 0, 1), "position": (0.1, 0, 0)}
+    arm = ModuleType(
+        name="arm", symbol="a", size=0.1,
+        bodies=[{"name": f"b{k}", **solid} for k in range(3)],
+        joints=[{"name": f"j{k}", "parent": f"b{k}", "child": f"b{k + 1}", **place,
+                 "rpy": (k * tilt, 0, 0)} for k in range(2)],
+        ports=[{"label": 1, "body": "b0", "position": (0, 0, 0), "normal": (0, 0, -1),
+                "reference": (1, 0, 0), "connector": "x", "mates": ["x"]}],
+    )  # fmt: skip
+    assert size.terms_of_poses(Organism.start(arm).model("physical")) == poses
+
+
 def test_a_free_base_adds_its_own_rows():
     """Nine entries couple turns; the rest of 6 x 6, and two of 6 for each joint, are linear."""
     model = examples.double_pendulum().model("physical", "free")
@@ -74,3 +93,20 @@ def test_what_is_longer_than_the_limit_is_refused_with_advice():
     with complains(SizeError, "about 1e+09 terms", "one entry at a time", "symbols none"):
         size.check_size(1e9, 1000, "M", ("mass",), has_entries=True)
     assert size.READABLE == 100_000
+
+
+def test_a_whole_matrix_counts_its_own_terms_and_a_document_those_of_all():
+    """Twelve terms of M or C, and 3 + 5 + 5 of gravity."""
+    equations = {
+        limit: examples.double_pendulum().equations("physical", symbols="none", limit=limit)
+        for limit in (11, 12, 13, 24, 25)
+    }
+    for limit, letter in ((11, "M"), (11, "C"), (12, "N")):
+        with complains(SizeError, f"{letter} as a whole would have"):
+            getattr(equations[limit], letter)
+    assert equations[12].M.shape == equations[12].C.shape == (2, 2)
+    assert equations[13].N.shape == (2, 1)
+    for written in (equations[24].text, equations[24].data, equations[24].linearize):
+        with complains(SizeError, "about 25 terms"):
+            written()
+    assert equations[25].text().startswith("M[1,1] = ")

@@ -113,7 +113,7 @@ class CudaTier:
             unused = [arrays[0]] * (3 - len(arrays))
             given = [*arrays, *unused, weights, y]
             kernel = self._kernels[name, "gradient", body]
-            kernel((-(-count // THREADS),), (THREADS,), (np.int64(count), *given))
+            kernel(_grid(count), (THREADS,), (np.int64(count), *given))
         ends = np.cumsum(sizes)
         return [y[..., end - size : end] for end, size in zip(ends, sizes, strict=True)]
 

@@ -15,10 +15,10 @@ from modurob.compiler.emit_llvm import LOOKUP_ROWS, FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
-from modurob.equations.links import RigidLink, friction
+from modurob.equations.links import RigidLink, base_link, friction
 from modurob.equations.passes import Base, JointState, Passes, Quantity, as_entries
 from modurob.equations.servo import Servo, servo_torque
-from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
+from modurob.equations.vectors import ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 # bits of a variant: nothing beyond the link; first to reach its parent; a rotor inertia
@@ -242,7 +242,7 @@ class Tracer:
 
     def _base(self, k: Kernel) -> tuple[RigidLink, Base]:
         row = k.row()
-        link = RigidLink(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
+        link = base_link(row.mass, row.moment, row.second)
         if not self.free_base:
             return link, Base(row.p)
         return link, driver.moving_base(row.p, k.vectors("record", 0, driver.BASE_RECORD))

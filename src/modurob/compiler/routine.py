@@ -62,7 +62,7 @@ class Routine:
         joints: int,
         free_base: bool,
         bodies: int,
-        own_vectors: int = 0,
+        own_vectors: int,
         numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> None:

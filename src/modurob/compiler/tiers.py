@@ -63,15 +63,14 @@ class DyadTier:
         self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
     ) -> Routine:
         """The routine of a quantity with points, bound to their rows, links and memory."""
-        points = len(tables["point_links"])
-        return self._bind(quantity, host().width, points, settles, **tables)
+        numbers = {"points": len(tables["point_links"]), "settles": int(settles)}
+        return self._bind(quantity, host().width, numbers, **tables)
 
     def _bind(
         self,
         quantity: Quantity,
         width: int,
-        points: int = 0,
-        settles: bool = False,
+        numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> Routine:
         free = self.model.free_base
@@ -88,7 +87,7 @@ class DyadTier:
             free,
             self.model.nbodies,
             dyads.workspace_vectors(quantity, joints, free),
-            {"friction": int(self.has_friction), "points": points, "settles": int(settles)},
+            {"friction": int(self.has_friction), **(numbers or {})},
             calls=dyads.call_table(quantity, free, width, table),
             rows=table.rows,
             **tables,

@@ -430,12 +430,12 @@ class GroundedDynamics(OnPlane):
     @staticmethod
     def base(link: RigidLink, base: Base) -> GroundedLink:
         biased = ForwardDynamics.base(link, base)
-        return GroundedLink(*LinkMotions.base(link, base), *biased[:3])
+        return GroundedLink(*LinkMotions.base(link, base), *biased)
 
     @staticmethod
     def outward(link: RigidLink, joint: JointState, parent: Any) -> GroundedLink:
         biased = ForwardDynamics.outward(link, joint, parent)
-        return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased[:3])
+        return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased)
 
     @staticmethod
     def pushed(own: GroundedLink, corner: Corner, point: ContactPoint, f: Vec) -> GroundedLink:

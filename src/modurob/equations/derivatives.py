@@ -156,7 +156,7 @@ class WorldAxes(Passes):
         if not base.free:
             return cls.State(Frame(EYE, ZERO, Twist(), upward), MASSLESS)
         R, (v, w) = base.rotation(), base.twist
-        rate = Twist(R @ Vec(base.x[:3]), R @ Vec(base.x[3:6]))
+        rate = Twist(R @ Vec(base.x[:3]), R @ Vec(base.x[3:]))
         frame = Frame(R, ZERO, Twist(R @ v, R @ w), rate.plus(upward))
         return cls.State(frame, alone(link, frame))
 

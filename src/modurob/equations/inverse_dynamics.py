@@ -69,7 +69,7 @@ def base_motion(base: Base) -> LinkMotion:
     if not base.free:
         return motion(ZERO, ZERO, -base.gravity)
     v, w = base.twist
-    return motion(w, Vec(base.x[3:6]), Vec(base.x[:3]) + w.cross(v) - base.own_gravity())
+    return motion(w, Vec(base.x[3:]), Vec(base.x[:3]) + w.cross(v) - base.own_gravity())
 
 
 class LoadedLink(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.vectors import ZERO, Mat, Symmetric, Twist, Vec, Wrench
+from modurob.equations.vectors import EYE, ZERO, ZERO_MATRIX, Mat, Symmetric, Twist, Vec, Wrench
 from modurob.spatial.scalars import cos, sin, sqrt
 
 SLIP_SPEED = 1e-3  # that rounds off dry friction near rest. [rad/s, m/s]
@@ -40,8 +40,8 @@ class RigidLink(NamedTuple):
     mass: Any
     moment: Vec
     second: Symmetric
-    viscous: Any
-    coulomb: Any
+    viscous: Any = 0
+    coulomb: Any = 0
     sign: Any = 1
     travel: Any = 1
     armature: Any = 0
@@ -57,6 +57,11 @@ class Placement(NamedTuple):
 
 
 Links = Sequence[RigidLink]  # the base first, each link after its parent
+
+
+def base_link(mass: Any = 0, moment: Vec = ZERO, second: Symmetric = ZERO_MATRIX) -> RigidLink:
+    """The base, which no joint moves; the mass of a fixed one does not count."""
+    return RigidLink(-1, EYE, ZERO, False, mass, moment, second)
 
 
 def joint_pose(link: RigidLink, q: Any) -> tuple[Mat, Vec]:

@@ -167,7 +167,7 @@ class Passes:
     Memory: type
     # friction and springs, "x": taken from the third input before, "y": added to the result after
     friction = ""
-    matrices = 0  # (nv, nv) that pairs fill or `finish` needs
+    matrices: int  # (nv, nv) that pairs fill or `finish` needs
     places: tuple[int, ...] = ()  # of the matrices that pairs fill; all, in order, by default
 
     base: Any
@@ -217,12 +217,12 @@ class Quantity(NamedTuple):
     near: bool = True
     straight_line: bool = True
 
-    def shape(self, joints: int, free_base: bool, bodies: int = 0) -> tuple[int, ...]:
+    def shape(self, joints: int, free_base: bool, bodies: int) -> tuple[int, ...]:
         """The result's dimensions as numbers."""
         known = {"nv": joints + (6 if free_base else 0), "bodies": bodies}
         return tuple(known[size] if isinstance(size, str) else size for size in self.result)
 
-    def result_size(self, joints: int, free_base: bool, bodies: int = 0) -> int:
+    def result_size(self, joints: int, free_base: bool, bodies: int) -> int:
         """Numbers of the result, and of the matrices that only `finish` needs."""
         nv = joints + (6 if free_base else 0)
         if self.per == "pair":

@@ -94,14 +94,6 @@ def sincc(x: Scalars) -> Any:
     return _entire(x, lambda x: (x - sin(x)) / (x * x * x), first=3)
 
 
-def is_zero(x: Scalars) -> Any:
-    """Elementwise: is x zero for certain? A symbol or a traced scalar is not."""
-    x = np.asarray(x)
-    if x.dtype == object:
-        return np.frompyfunc(_generic_is_zero, 1, 1)(x)
-    return x == 0
-
-
 def quotient(numerator: Scalars, denominator: Scalars, limit: Scalars) -> Any:
     """Elementwise numerator/denominator, and `limit` where the denominator is zero for certain."""
     numerator, denominator, limit = common(numerator, denominator, limit)
@@ -255,7 +247,8 @@ def _entire(x: Scalars, closed_form: Callable[[Any], Any], first: int) -> Any:
     if x.size == 1 and x.dtype == np.float64:  # common, and quicker without arrays
         return np.reshape(_entire_number(x.reshape(())[()], closed_form, first), x.shape)[()]
     near = np.abs(x) < _SERIES_RADIUS
-    squared = np.where(near, x * np.where(near, x, 0), 0)
+    small = np.where(near, x, 0)
+    squared = small * small
     series = np.zeros_like(squared)
     for coefficient in _coefficients(first):
         series = coefficient + squared * series

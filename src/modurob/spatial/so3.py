@@ -32,7 +32,7 @@ ROTATION_TOLERANCE = 1e-9
 """Default largest entry of |R^T R - I|: passes matrices written with ten decimals."""
 
 SNAP_TOLERANCE = 1e-15
-"""Entries of `from_rpy` this close to 0 or +-1 are rounding errors of multiples of 90 degrees."""
+"""Entries of `from_rpy` this close to 0 are rounding errors of multiples of 90 degrees."""
 
 UNIT_TOLERANCE = 1e-14
 """Deviation of a quaternion's squared norm from 1 that its normalization leaves: about 1e-15."""
@@ -157,8 +157,7 @@ def from_rpy(roll: Scalars, pitch: Scalars, yaw: Scalars) -> Array:
     R = product(R, rotation([1, 0, 0], roll))
     if R.dtype == object or np.iscomplexobj(R):
         return R
-    nearest = np.round(R) + 0.0  # adding 0.0 turns -0.0 into 0.0
-    return np.where(np.abs(R - nearest) < SNAP_TOLERANCE, nearest, R)
+    return np.where(np.abs(R) < SNAP_TOLERANCE, 0.0, R)  # beside them +-1 is exact
 
 
 def left_jacobian(w: Scalars) -> Array:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import RigidLink
+from modurob.equations.links import RigidLink, base_link
 from modurob.equations.mass_matrix import Composite, added, to_parent
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, outer, symmetric
+from modurob.equations.vectors import EYE, ZERO, ZERO_MATRIX, Mat, Vec, outer, symmetric
 from modurob.model import Model
 from modurob.model.build import UNIT, LinkAssembly, ModelPart, Solid, Tree, collapse, held_pose
 from modurob.symbolic.trigonometric import Angle, Trig, exactly
@@ -109,13 +109,16 @@ def symbolic_tree(
     else:
         bodies = _merged(assembly, tree, words)
     moved = [to_parent(turn.T, ZERO, body) for turn, body in zip(turns, bodies, strict=True)]
-    links = [RigidLink(-1, EYE, ZERO, False, *moved[0], 0, 0)]
+    links = [base_link(*moved[0])]
     armature = _joint_numbers(model, words, "B", "inertia of the rotor", model.armature)
     stiffness = _joint_numbers(model, words, "k", "stiffness", model.stiffness)
     for k, (parent, place) in enumerate(zip(tree.parent.tolist(), tree.placement, strict=True)):
         p = _rounded(turns[parent].T @ _split(place)[1])
-        slides, drive = bool(model.prismatic[k]), (1, 1, armature[k], stiffness[k])
-        links.append(RigidLink(parent, rotations[k], p, slides, *moved[k + 1], 0, 0, *drive))
+        slides, drive = (
+            bool(model.prismatic[k]),
+            {"armature": armature[k], "stiffness": stiffness[k]},
+        )
+        links.append(RigidLink(parent, rotations[k], p, slides, *moved[k + 1], **drive))
     frames = {}
     for name, index in assembly.modules.items():
         link = int(tree.link[index])
@@ -133,7 +136,7 @@ def symbolic_tree(
 
 def _merged(assembly: LinkAssembly, tree: Tree, words: Vocabulary) -> list[Composite]:
     """Moments of mass of the links: the bodies that were merged into each."""
-    bodies = [Composite(0, ZERO, Mat([[0] * 3] * 3)) for _ in range(len(tree.moving) + 1)]
+    bodies = [Composite(0, ZERO, ZERO_MATRIX) for _ in range(len(tree.moving) + 1)]
     owners = _owners(assembly)
     massive = [owner for part, owner in zip(assembly.parts, owners, strict=True) if part.solid.mass]
     for part, owner, link, pose in zip(

@@ -93,8 +93,7 @@ def _independent(
                 motion = tuple(pair for pair in term.powers if pair[0] in moving)
                 fixed = tuple(pair for pair in term.powers if pair[0] not in moving)
                 key = number, term.sine, term.angles, motion
-                factors = table[key].setdefault(place[column], {})
-                factors[fixed] = factors.get(fixed, 0) + term.coefficient
+                table[key].setdefault(place[column], {})[fixed] = term.coefficient
     lines = _spanning(list(table.values()))
     if not lines:
         return [], []
