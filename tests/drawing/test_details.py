@@ -72,9 +72,17 @@ def test_floors_of_small_scenes_are_met_and_thin_scenes_have_thin_pictures():
     assert rod.size == (100, 7)  # both borders and less than a pixel
 
 
-def test_cameras_are_values():
+def test_cameras_and_buffers_are_values_and_equal_to_themselves_alone():
+    views = [camera.fit(CUBE, 0.0, 0.0, 100) for _ in range(2)]
+    facets = built(mr.Organism.start("chen_link")).facets
+    buffers = [raster.rasterize(facets, view) for view in views]
     with pytest.raises(AttributeError):
-        camera.fit(CUBE, 0.0, 0.0, 100).scale = 2.0
+        views[0].scale = 2.0
+    with pytest.raises(AttributeError):
+        buffers[0].shade = buffers[1].shade
+    for one, other in (views, buffers):
+        assert one == one
+        assert one != other
 
 
 def test_a_scene_of_one_point_still_has_a_picture():
@@ -234,6 +242,8 @@ def test_large_organisms_have_rougher_cylinders():
     assert len(many.facets) / 41 < 0.6 * len(few.facets) / 2
     at_most = built(mr.examples.arm("a" * 40))
     assert len(at_most.facets) == 20 * len(few.facets)
+    most = [max(len(facet.corners) for facet in found.facets) for found in (few, many)]
+    assert most == [48, 16]  # of a cylinder's end
 
 
 def test_the_floor_is_below_everything_and_owners_are_rows():
@@ -256,12 +266,72 @@ def test_round_solids_have_as_many_polygons_as_asked_for(around):
     assert [p.surface for p in cylinder] == [0, 1] + [2] * around
     sphere = solids.polygons("sphere", (0.5,), around)
     assert len(sphere) == around * (around // 2)
+    assert {p.surface for p in sphere} == {0}
+    widths = [np.linalg.norm(p.corners[1] - p.corners[0]) for p in cylinder[2:]]
+    assert widths == pytest.approx([2 * 0.5 * np.sin(np.pi / around)] * around)
     assert {len(p.corners) for p in sphere} == {3, 4}
     for polygon in (*sphere, *cylinder[2:]):
         assert np.linalg.norm(polygon.normals, axis=1) == pytest.approx(1)
         edges = polygon.corners - np.roll(polygon.corners, 1, axis=0)
         assert np.linalg.norm(edges, axis=1).min() > 1e-3  # triangles at both poles
     assert [p.surface for p in solids.polygons("box", (1.0, 2.0, 3.0), 4)] == list(range(6))
+
+
+def test_bodies_in_one_scene_keep_their_surfaces_and_rows_apart():
+    parts = [built(mr.examples.crab()), built(mr.examples.snake(2)), built(mr.examples.arm("ba"))]
+    whole = scene.merged(parts)
+    rows = np.cumsum([0, 6, 2])
+    facets = iter(whole.facets)
+    for part, row in zip(parts, rows, strict=True):
+        for mine in part.facets:
+            facet = next(facets)
+            np.testing.assert_array_equal(facet.corners, mine.corners)
+            np.testing.assert_array_equal(facet.shades, mine.shades)
+            assert whole.owner[facet.surface] == part.owner[mine.surface] + row
+            assert tuple(whole.colors[facet.surface]) == tuple(part.colors[mine.surface])
+    assert next(facets, None) is None
+    assert len(whole.owner) == len({facet.surface for facet in whole.facets})
+    for name in ("points", "centers", "axes"):
+        found = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(getattr(whole, name), found)
+
+
+def test_boxes_of_all_configurations_hold_what_is_drawn_in_each():
+    """Of SuperBots, which are boxes, to their faces."""
+    tree = mr.examples.superbot_tree(2, 2)
+    model = tree.model("physical")
+    q = np.random.default_rng(0).uniform(-1, 1, (3, model.nq))
+    points = [scene.build(tree, model, each).points for each in q]
+    found = scene.reached(tree, model, q)
+    whole = np.concatenate(points)
+    np.testing.assert_allclose(found.min(axis=0), whole.min(axis=0), atol=EXACT)
+    np.testing.assert_allclose(found.max(axis=0), whole.max(axis=0), atol=EXACT)
+    bare = mr.ModuleType(**{**mr.catalog["scout"].model_dump(), "shapes": ()})
+    organism = mr.Organism.start(bare)
+    with complains(mr.DatasheetError, "none of the modules has a shape", "'shapes'"):
+        scene.reached(organism, organism.model(), np.zeros((1, 0)))
+
+
+def test_axes_are_those_of_joints_with_something_to_see():
+    snake = mr.examples.snake(3)
+    planar = snake.model("physical", base=("px", "py", "rz"))
+    whole = scene.build(snake, planar, planar.neutral()).axes
+    np.testing.assert_allclose(whole, built(snake).axes, atol=EXACT)  # none of the base's joints
+    soft = snake.with_parameters(stiffness=9.0, rotor_inertia=1e-5)
+    np.testing.assert_allclose(built(soft).axes, whole, atol=EXACT)  # motor and spring have one
+    bare = mr.ModuleType(**{**mr.catalog["backbone"].model_dump(), "shapes": ()})
+    found = built(snake.with_kinds({"m0": bare}))
+    np.testing.assert_allclose(found.axes, whole[1:], atol=EXACT)
+    assert set(found.owner) == {1, 2}
+
+
+def test_light_comes_from_above_the_viewers_left_and_shadows_stay_near():
+    for azimuth in np.deg2rad([-62.0, -28.0]):  # of the default views
+        right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
+        assert scene.LIGHT @ right < -0.1
+    shadow = scene.on_floor(np.array([0.0, 0.0, 1.0]), 0.0)
+    assert shadow == pytest.approx([0.12, 0.10, 0.0], abs=0.01)
+    assert max(raster.OUTLINE_COLOR) < 0.1  # that of the base is nearly black
 
 
 # -- paint -----------------------------------------------------------------------------------------
@@ -376,6 +446,19 @@ def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
 
 
 # -- whole pictures --------------------------------------------------------------------------------
+
+
+def test_pictures_have_1200_pixels_and_an_inch_100_unless_told(monkeypatch):
+    sizes = []
+
+    def seen(found, with_axes, view, size):
+        sizes.append(size)
+        return camera.fit(found.points, -60.0, 30.0, 128, 2)
+
+    monkeypatch.setattr(pictures, "_camera", seen)
+    figure = mr.drawing.picture(mr.Organism.start("chen_link"))
+    assert sizes == [1200]
+    assert max(figure.get_size_inches()) == pytest.approx(0.64, abs=0.01)
 
 
 @pytest.mark.parametrize("size", [63, 4097])
@@ -571,7 +654,7 @@ def test_the_same_chart_is_the_same_file(tmp_path, name):
     one, two = ((tmp_path / folder / name).read_bytes() for folder in ("a", "b"))
     if name.endswith("png"):
         assert one == two
-        assert int.from_bytes(one[16:20], "big") == 2 * charts.DPI
+        assert int.from_bytes(one[16:20], "big") == 300  # two inches
     assert len(one) == len(two)
     with complains(mr.FileError, "'.bmp'", "plots are .png, .svg, .pdf"):
         charts.check_ending("x.bmp", "plots")
