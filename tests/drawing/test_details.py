@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from matplotlib import colormaps
+from matplotlib.colors import to_hex
 from scipy.spatial import ConvexHull
 
 import modurob as mr
@@ -325,6 +326,22 @@ def test_axes_are_those_of_joints_with_something_to_see():
     assert set(found.owner) == {1, 2}
 
 
+@pytest.mark.parametrize("kinds", ["tree", "arm", "pendulum"])
+def test_an_axis_stays_where_it_is_when_its_own_joint_turns(kinds):
+    organism = {
+        "tree": mr.examples.superbot_tree(2, 2),
+        "arm": mr.examples.arm("bab"),
+        "pendulum": mr.examples.double_pendulum(),
+    }[kinds]
+    model = organism.model("physical")
+    q = np.random.default_rng(0).uniform(-1, 1, model.nq)
+    before = scene.build(organism, model, q).axes
+    assert len(before) == model.nq
+    for k in range(model.nq):
+        after = scene.build(organism, model, q + 0.7 * np.eye(model.nq)[k]).axes
+        np.testing.assert_allclose(after[k], before[k], atol=EXACT)
+
+
 def test_light_comes_from_above_the_viewers_left_and_shadows_stay_near():
     for azimuth in np.deg2rad([-62.0, -28.0]):  # of the default views
         right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
@@ -620,7 +637,11 @@ def test_charts_are_light():
     charts.style(plane)
     assert not plane.spines["top"].get_visible()
     assert not plane.spines["right"].get_visible()
-    assert plane.spines["left"].get_visible()
+    for side in ("left", "bottom"):
+        assert plane.spines[side].get_visible()
+        assert to_hex(plane.spines[side].get_edgecolor()) == charts.FAINT
+    grid = plane.get_xgridlines()[0]
+    assert (to_hex(grid.get_color()), grid.get_linewidth() < 1) == (charts.GRID, True)
     assert plane.get_axisbelow() is True
     assert any(line.get_visible() for line in plane.get_xgridlines())
     charts.headline(figure, "head")
@@ -637,7 +658,8 @@ def test_charts_are_light():
         charts.legend_beside(plane, count, "joints")
         legend = plane.get_legend()
         assert legend.get_texts()[0].get_fontsize() == size
-        assert legend.get_title().get_text() == "joints"
+        title = legend.get_title()
+        assert (title.get_text(), title.get_fontsize()) == ("joints", 8.5)
         assert not legend.get_frame_on()
         corner = plane.transAxes.inverted().transform(legend.get_bbox_to_anchor().get_points()[0])
         assert corner == pytest.approx([1.005, 1.02])  # beside the axes
