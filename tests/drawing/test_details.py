@@ -594,7 +594,7 @@ def test_names_that_were_pushed_away_have_a_line_to_their_module(monkeypatch):
 def test_letters_grow_with_the_modules_between_6_and_13_points(monkeypatch, side, points):
     used = []
     monkeypatch.setattr(pictures, "_label", lambda *given: used.append(given[3]))
-    one = mr.Organism.start("backbone")
+    one = mr.examples.snake(2)  # of which the second cannot be seen
     found = built(one)
     everywhere = raster.Buffers(np.zeros((side, side), int), *np.zeros((2, side, side)))
     view = pictures._camera(found, False, (0.0, 30.0), side // 2)

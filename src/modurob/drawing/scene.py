@@ -164,7 +164,7 @@ def _axes(
             continue
         v, w = screw[:3], screw[3:]
         direction = T[:3, :3] @ (w if w.any() else v)
-        through = T[:3, 3] + T[:3, :3] @ np.cross(w, v)
+        through = T[:3, 3]  # screws go through the origins of their links
         along = (points[carrier] - through) @ direction
         beyond = BEYOND * organism.kind(carrier).size
         ends = np.array([along.min() - beyond, along.max() + beyond])
