@@ -110,7 +110,7 @@ def test_films_take_half_a_minute_at_most(monkeypatch, tmp_path, seconds, speed)
         path.touch()
         made.append(options)
 
-    parts = [SimpleNamespace(t=np.array([0.0, end])) for end in (seconds, 1.0)]
+    parts = [SimpleNamespace(t=np.array([0.0, 0.5, end])) for end in (seconds, 1.0)]
     run = SimpleNamespace(parts=parts, animate=film)
     monkeypatch.setattr(exports, "Trajectory", SimpleNamespace(load=lambda path: run))
     exported("gif", tmp_path / "new", run_file=tmp_path)

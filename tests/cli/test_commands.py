@@ -1,0 +1,796 @@
+"""Commands as they call the library: what is typed arrives there, and what comes back is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import modurob as mr
+from modurob.cli import (
+    COMMANDS,
+    balance,
+    bus_session,
+    cli,
+    control,
+    evolve,
+    export,
+    fields,
+    identify,
+    reports,
+    run,
+    walk,
+)
+from modurob.cli.bus_session import BusSession, WaitTimeout
+from modurob.distributed.balancing.faults import Fault
+from modurob.distributed.bus.robot import BusRobot
+from oracles import complains
+
+EXACT = 1e-12
+DEFAULTS = {  # that are public: of all options that are not simply left out
+    "equations --base": "fixed", "equations --symbols": "all", "equations --passive": "",
+    "simulate --duration": 5.0, "simulate --base": "fixed",
+    "control --law": "computed-torque", "control --move": "step", "control --sample-time": 0.002,
+    "control --noise": 0.0,
+    "balance --law": "shared", "balance --duration": 5.0, "balance --loss": 0.0,
+    "balance --delay": 0, "balance --friction": 0.3, "balance --slope": 0.0, "balance --push": 0.0,
+    "walk --duration": 10.0,
+    "evolve --task": "walk", "evolve --population": 200, "evolve --generations": 50,
+    "evolve --seed": 0, "evolve --strategy": "evolution", "evolve --modules": (4, 12),
+    "evolve --target": "cpu", "evolve --winners": 4, "evolve --films": True,
+    "identify --base": "fixed", "identify --error": 0.3,
+    "export --base": "fixed",
+    "verify --base": "fixed", "verify --states": 8, "verify --seed": 0,
+    "bus --law": "computed-torque", "bus --heartbeat": 0.25, "bus --loss": 0.0,
+    "bus --transport": "udp", "bus --period": 0.002, "bus --noise": 0.0, "bus --mass-factor": 1.0,
+    "bus --coordinator": "python",
+    "studio --port": 8350, "studio --host": "127.0.0.1",
+}  # fmt: skip
+REPEATED = {
+    "new --set", "equations --lock", "simulate --lock", "simulate --parameter", "simulate --push",
+    "control --lock", "control --push", "balance --fault", "balance --stuck", "balance --step",
+    "walk --lock", "walk --parameter", "walk --push", "evolve --kind", "export --lock",
+    "verify --lock",
+}  # fmt: skip
+SWITCHES = {
+    "new": "repair force json", "show": "json", "equations": "force json",
+    "simulate": "wrench-sensors ground equations loads force json",
+    "control": "position-only wrench-sensors ground ekf loads force json",
+    "balance": "processes ground loads force json", "walk": "loads force json",
+    "evolve": "resume films json", "identify": "shared force json", "run": "loads force json",
+    "export": "float force json", "verify": "json", "bus": "json", "papers": "json",
+    "studio": "no-browser",
+}  # fmt: skip
+NEEDED = {"show", "equations", "simulate", "control", "walk", "identify", "verify"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_and_their_defaults_are_public(name):
+    command = cli.get_command(click.Context(cli), name)
+    context = click.Context(command)
+    defaults, repeated, switches, needed = {}, set(), set(), set()
+    for option in command.params:
+        if isinstance(option, click.Argument):
+            needed |= {name} if option.required else set()
+            continue
+        title, value = f"{name} {option.opts[0]}", option.get_default(context)
+        if option.multiple:
+            repeated.add(title)
+        elif option.is_flag and isinstance(option.type, click.types.BoolParamType):
+            switches.add(option.opts[0].removeprefix("--"))
+        if isinstance(value, str | int | float | tuple) and value is not False and value != ():
+            defaults[title] = value
+        if option.opts[0] == "--seed" or defaults.get(title):
+            assert "default: " in option.get_help_record(context)[1], title
+    wanted = {title for title in DEFAULTS if title.split()[0] == name}
+    assert defaults == {title: DEFAULTS[title] for title in wanted}
+    assert repeated == {title for title in REPEATED if title.split()[0] == name}
+    assert switches - {"matrices"} == {*SWITCHES[name].split()}
+    assert (name in needed) == (name in NEEDED)
+
+
+def called(*args):
+    """Standard output of a command."""
+    done = CliRunner().invoke(cli, list(map(str, args)))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(*args):
+    """The line of an error."""
+    done = CliRunner().invoke(cli, list(map(str, args)))
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    return line.removeprefix("error: ")
+
+
+# -- balance ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stood(monkeypatch):
+    """Calls of `stand`, and the run that it returns."""
+    calls, files = [], []
+    made = SimpleNamespace(
+        t=np.array([0.0, 1.25]), feet=[SimpleNamespace(module="m2"), SimpleNamespace(module="m4")],
+        lost=set(), fallen="", steps_done=1, tilt=np.radians([1.0, 2.5]),
+        height=np.array([0.0625, 0.05]), slip=np.array([0.0, 0.003]),
+        animate=lambda path: files.append(("film", path)),
+        save=lambda path: files.append(("run", path)),
+    )  # fmt: skip
+
+    def stand(tree, **given):
+        calls.append({"tree": tree, **given})
+        return made
+
+    monkeypatch.setattr(balance, "stand", stand)
+    return SimpleNamespace(calls=calls, run=made, files=files)
+
+
+def test_a_robot_on_the_ground_stands_with_the_options_that_are_typed(stood):
+    called("balance", "--ground")
+    called(
+        "balance", "arm", "--ground", "--slope", 45, "--push", 1.5, "--step", "m2:0.04:-0.02",
+        "--loss", 0.25, "--processes", "--fault", "die:m1:0.5", "--seed", 7, "--duration", 3,
+        "--animate", "a.gif", "-o", "a.npz", "--json",
+    )  # fmt: skip
+    called("balance", "--ground", "--step", "m2:0:1")
+    plain, given, _ = stood.calls
+    assert plain["tree"] == mr.examples.superbot_walker(rng=np.random.default_rng(2))
+    rest = {name: plain[name] for name in ("push", "steps", "loss", "processes", "faults")}
+    assert rest == {"push": None, "steps": [], "loss": 0, "processes": False, "faults": []}
+    assert plain["ground"].slope == (0, 0)
+    assert [call["duration"] for call in stood.calls] == [2.5, 3, None]
+    assert given["tree"] == mr.examples.arm()
+    assert given["ground"].slope == pytest.approx((1.0, 0.0))
+    assert (given["push"].time, given["push"].vector) == (1.0, (1.5, 0.0, 0.0))
+    assert given["steps"] == [("m2", (0.04, -0.02))]
+    assert (given["loss"], given["processes"]) == (0.25, True)
+    assert given["faults"] == [Fault(0.5, "m1", "die")]
+    assert given["rng"].uniform() == np.random.default_rng(7).uniform()
+    assert stood.files == [("film", "a.gif"), ("run", "a.npz")]
+
+
+def test_it_is_told_whether_a_robot_stands_slides_or_falls(stood):
+    told = called("balance", "--ground").splitlines()
+    assert told == [
+        "SuperBot tree 2 on four legs: feet m2, m4",
+        "It stands; 1 of 0 steps",
+        "largest tilt 2.5 deg, lowest center 50 mm, largest slip of a sole 3 mm",
+    ]
+    facts = json.loads(called("balance", "arm", "--ground", "--step", "m2:0:0", "--json"))
+    assert facts["largest_tilt_deg"] == pytest.approx(2.5)
+    facts = {name: x for name, x in facts.items() if name != "largest_tilt_deg"}
+    assert facts == {
+        "title": "arm", "seconds": 1.25, "feet": ["m2", "m4"], "lost": [], "fallen": "", "steps": 1,
+        "asked_steps": 1, "lowest_height_m": 0.05, "largest_slip_m": 0.003,
+    }  # fmt: skip
+    stood.run.slip[1], stood.run.lost = balance.SLIPPED, {"m9", "m3"}
+    told = called("balance", "--ground", "--step", "m2:0:0").splitlines()
+    assert told[0].endswith("feet m2, m4; died: m3, m9")
+    assert told[1] == "It does not fall, but slides; 1 of 1 steps"
+    stood.run.fallen = "It falls at 1 s"
+    assert called("balance", "--ground").splitlines()[1] == "It falls at 1 s; 1 of 0 steps"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--ground", "--delay", 3), "--ground goes without --delay: leave one of them out"),
+        (("--ground", "--csv", "x.csv"), "--ground goes without --csv"),
+        (("--slope", 3), "--slope, --push and --step are for a robot on the ground: give --ground"),
+        (("--step", "m2:0:0"), "give --ground"),
+        (("--ground", "--step", "m2:0"), "--step takes FOOT:X:Y like m2:0.04:0, got 'm2:0'"),
+        (("--fault", "die:m1:x"), "--fault takes KIND:MODULE:SECONDS like die:m7:1.0"),
+        (("--fault", "die:m1"), "--fault takes KIND:MODULE:SECONDS like die:m7:1.0"),
+        (("crab", "--modules", 3), "--modules has no effect with NAME_OR_FILE"),
+        (("--processes", "--csv", "x.csv", "--stuck", "a"), "goes without --csv, --stuck: leave"),
+        (("--processes", "--duration", 3601), "must be a number from 0 to 3600 (seconds)"),
+        (("--processes", "--fault", "die:m1:6"), "--fault at 6 s lies outside of the run of 5 s"),
+    ],
+)
+def test_balancing_refuses_what_has_no_effect(stood, args, words):
+    assert words in refused("balance", *args)
+    assert not stood.calls
+
+
+def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(monkeypatch):
+    done, slept = [], []
+
+    class Network:
+        speed = 0.5  # of real time
+
+        def __init__(self, body, law, **given):
+            done.append((len(body), law, given["drive"].friction, given["loss"], given["seed"]))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            done.append("end")
+
+        def kill(self, name):
+            done.append((name, round(sum(slept), 9)))
+
+        def distance(self):
+            return 0.042 * (1 + len(slept))
+
+    monkeypatch.setattr(balance, "BalancingProcesses", Network)
+    monkeypatch.setattr(balance.time, "sleep", slept.append)
+    monkeypatch.setattr(balance.time, "monotonic", lambda: 100.0 + sum(slept))
+    line = ("balance", "--modules", 4, "--processes", "--duration", 0.5, "--loss", 0.25, "--law",
+            "momentum", "--friction", 0.75)  # fmt: skip
+    told = called(*line, "--fault", "die:m3:0.25", "--fault", "die:m1:0.1").splitlines()
+    assert done == [(4, "momentum", 0.75, 0.25, 2), ("m1", 0.25), ("m3", 0.5), "end"]
+    assert slept == [0.25] * 4
+    assert told == [
+        f"{time:6.2f} s  {distance:8.4f} widths"
+        for time, distance in ((0, 0.5), (0.125, 1.0), (0.25, 1.5), (0.375, 2.0))
+    ]
+    slept.clear()
+    facts = json.loads(called(*line, "--json"))
+    assert (facts["law"], facts["speed"], len(facts["rows"])) == ("momentum", 0.5, 4)
+    assert facts["rows"][3] == {"time": 0.375, "distance": pytest.approx(2.0)}
+
+
+# -- evolve ----------------------------------------------------------------------------------------
+
+
+def entry(leader, median):
+    return SimpleNamespace(leader=leader, median=median, model_dump=lambda: {"leader": leader})
+
+
+def search(**changes):
+    given = {
+        "task": SimpleNamespace(name="walk", unit="m"), "generations": 4, "evaluations": 12,
+        "history": [entry(None, None), entry(0.5, 0.125), entry(1.0, None)],
+        "best": [SimpleNamespace(score=1.0)], "kept_out": {"too heavy": 3},
+    }  # fmt: skip
+    return SimpleNamespace(**(given | changes))
+
+
+class Winner(SimpleNamespace):
+    def _asdict(self):
+        return {"name": self.name, "score": self.score, "mujoco": self.mujoco}
+
+
+WINNERS = [
+    Winner(name="winner-1", score=1.0, mujoco=1.5, difference=0.5, modules=3, joints=2, note=""),
+    Winner(name="winner-2", score=0.5, mujoco=None, difference=None, modules=4, joints=3,
+           note="it flies away"),
+]  # fmt: skip
+
+
+def test_a_generation_is_one_line():
+    assert evolve._line(search()) == "generation 3 of 4: best 1.000 m, median none m ▁█"
+    one = search(history=[entry(None, None)])
+    assert evolve._line(one) == "generation 1 of 4: no valid body yet"
+    two = search(history=[entry(0.25, 0.125)])
+    assert evolve._line(two) == "generation 1 of 4: best 0.250 m, median 0.125 m ▁"
+
+
+def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
+    calls, galleries = [], []
+
+    def searched(task, population, generations, seed, **given):
+        calls.append((task, population, generations, seed, given))
+        (given["checkpoint"]).write_text("{}")
+        given["progress"](search())
+        return search()
+
+    def gallery(found, folder, **given):
+        given["progress"](0.5)
+        galleries.append({name: given[name] for name in ("bodies", "films")})
+        return WINNERS
+
+    drawn = []
+    monkeypatch.setattr(evolve, "evolve", searched)
+    monkeypatch.setattr(evolve, "write_gallery", gallery)
+    monkeypatch.setattr(evolve, "draw_progress", lambda result, path: drawn.append(path))
+    folder = tmp_path / "new" / "search"
+    done = CliRunner().invoke(cli, [
+        "evolve", "--task", "climb", "--population", "7", "--generations", "3", "--seed", "5",
+        "--duration", "2.5", "--kind", "scout", "--kind", "backbone", "--modules", "2", "9",
+        "--strategy", "map-elites", "--winners", "2", "--no-films", "-o", str(folder),
+    ])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    ((task, *numbers, given),) = calls
+    assert (task.name, task.duration, numbers) == ("climb", 2.5, [7, 3, 5])
+    assert [kind.name for kind in given["space"].kinds] == ["scout", "backbone"]
+    assert given["space"].modules == (2, 9)
+    assert (given["strategy"], given["target"]) == ("map-elites", "cpu")
+    assert galleries == [{"bodies": 2, "films": False}]
+    assert drawn == [folder / "progress.png"]
+    assert done.stderr == "generation 3 of 4: best 1.000 m, median none m ▁█\n"
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        "walk: 12 bodies in 3 generations",
+        "body      score [m]  MuJoCo  difference  modules  joints",
+        "────────────────────────────────────────────────────────",
+        "winner-1      1.000   1.500       +50 %        3       2",
+        "winner-2      0.500    none                    4       3",
+        "",
+        "winner-2 in MuJoCo: it flies away",
+        "kept out: 3, too heavy",
+        f"wrote {folder / 'index.html'}",
+    ]
+    again = ("evolve", "--output", folder, "--json")
+    assert "--resume continues it" in refused(*again[:3])
+    done = CliRunner().invoke(cli, [*map(str, again), "--resume"])
+    assert done.stderr == ""
+    assert calls[1][0].duration == mr.search.TASKS["walk"].duration
+    assert [kind.name for kind in calls[1][4]["space"].kinds] == ["backbone"]
+    data = json.loads(done.stdout)
+    assert data["winners"][0]["difference"] == 0.5
+    assert data["page"] == str(folder / "index.html")
+    assert {name: data[name] for name in ("task", "generations", "evaluations", "best")} == {
+        "task": "walk", "generations": 3, "evaluations": 12, "best": 1.0
+    }  # fmt: skip
+    assert (data["median_of_random_bodies"], data["kept_out"]) == (None, {"too heavy": 3})
+    assert data["history"] == [{"leader": None}, {"leader": 0.5}, {"leader": 1.0}]
+
+
+def test_the_median_of_random_bodies_is_told(capsys):
+    found = search(history=[entry(0.5, 0.125)], kept_out={})
+    evolve._print(found, WINNERS[:1], Path("x"))
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "best 1.000 m; median of random bodies 0.125 m", "wrote x/index.html"
+    ]  # fmt: skip
+
+
+# -- control ---------------------------------------------------------------------------------------
+
+
+def test_a_step_goes_20_degrees_or_10_cm_in_shares_that_lie_apart():
+    model = mr.examples.arm().model("physical")
+    goal = control._target(model, "step", None, ("m2.joint",))
+    angles = np.degrees([goal[f"m{k}.joint"] for k in range(4)])
+    np.testing.assert_allclose(angles, [20, -15, 0, 20], atol=EXACT)
+    assert goal["m4.joint"] == pytest.approx(-0.075)
+    near = mr.examples.arm("bb").with_parameters("m0", limits=(-1.0, 0.1)).model("physical")
+    assert control._target(near, "quintic", None, ())["m0.joint"] == 0.1
+    assert control._target(model, "wave", None, ()) is None
+    assert control._target(model, "step", {"m0.joint": 0.1}, ()) == {"m0.joint": 0.1}
+    with complains(mr.StateError, "--to is where the joints are already"):
+        control._target(model, "step", {"m0.joint": 0.0}, ())
+
+
+def test_a_run_takes_four_settling_times_up_to_a_minute():
+    law = {"organism": "crab", "controller": "ComputedTorque", "motion": "step"}
+    model = mr.examples.crab().model()
+
+    def length(given=None, **fields):
+        return control._duration(mr.Scenario(**{**law, **fields}), model, given)
+
+    assert length() == 4.0
+    assert length(settling_time=0.3) == 1.2
+    assert length(settling_time=14.9) == 59.6
+    assert length(settling_time=15.1) == 60
+    assert length(given=0.7) == 0.7
+    points = {"time": (0, 3, 2.5), "m1.hinge": (0, 0, 0)}
+    assert length(motion="spline", points=points) == 3
+    poles = {"controller": "PolePlacement", "poles": (-2, -3, -20, -30, -20, -30)}
+    slowest = 5 * np.log(1) + 2.48  # [s] of the poles -2 and -3: test_poles_are_one_pair_or_...
+    assert length(**poles) == pytest.approx(4 * slowest, rel=0.01)
+    with complains(mr.StateError, "--duration must be a positive"):
+        length(given=0.0)
+
+
+def test_random_steps_have_the_sizes_that_are_typed(monkeypatch):
+    calls = []
+
+    def tried(law, step, *, progress, executor, rng, **given):
+        calls.append({"law": law.key, "step": step, "seed": rng.uniform(), **given})
+        return SimpleNamespace(_asdict=dict)
+
+    monkeypatch.setattr(control, "robustness", tried)
+    monkeypatch.setattr(control.control_report, "robustness_data", lambda title, table: [title])
+    line = ("control", "crab", "--monte-carlo", 9, "--json")
+    called(*line)
+    called(*line, "--masses", 0.75, "--delay", 0.01, "--noise", 0.05, "--torque-limit", "3,0,1",
+           "--duration", 2, "--seed", 4, "--to", "0,-30,45")  # fmt: skip
+    called(*line, "--masses", 1, "--torque-limit", 0)
+    plain, given, none = calls
+    np.testing.assert_allclose(np.degrees(plain.pop("step")), [20, 15, 10])
+    np.testing.assert_allclose(np.degrees(none.pop("step")), [20, 15, 10])
+    seeds = [np.random.default_rng(seed).uniform() for seed in (0, 4)]
+    assert plain == none == {"law": "computed-torque", "seed": seeds[0], "runs": 9}
+    np.testing.assert_allclose(np.degrees(given.pop("step")), [20, 30, 45])
+    np.testing.assert_array_equal(given.pop("torque_limit"), [3, np.inf, 1])
+    assert given == {
+        "law": "computed-torque", "seed": seeds[1], "runs": 9, "masses": 0.25, "delay": 0.01,
+        "noise": 0.05, "duration": 2,
+    }  # fmt: skip
+    assert "--ground is for one run" in refused(*line, "--ground")
+    assert "--ekf is for one run" in refused(*line, "--ekf")
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def test_a_target_counts_for_one_body_on_a_fixed_base_with_a_clock():
+    step = {
+        "organism": "crab", "controller": "ComputedTorque", "motion": "step", "sample_time": 0.01,
+        "target": {"m1.hinge": 0.5},
+    }  # fmt: skip
+    event = {"what": "undock", "time": 0.5, "module": "m5"}
+    for changes, controlled in (
+        ({}, True),
+        ({"motion": "quintic"}, True),
+        ({"pose": {"m1.hinge": 0.5}}, False),
+        ({"pose": {"m1.hinge": 0.5, "m3.hinge": 0.1}}, True),
+        ({"target": {}}, False),
+        ({"sample_time": 0.0}, False),
+        ({"sample_time": 0.0, "noise_q": 0.1}, True),
+        ({"base": "free"}, False),
+        ({"events": [event]}, False),
+        ({"motion": "wave", "target": {}}, False),
+    ):
+        given = {key: x for key, x in {**step, **changes}.items() if x != {}}
+        assert run.is_controlled(mr.Scenario(**given)) is controlled, changes
+
+
+@pytest.mark.parametrize(("states", "code"), [(2, 2), (3, 0)])
+def test_a_run_that_stops_is_shown_from_three_states_on(monkeypatch, tmp_path, states, code):
+    stopped = SimpleNamespace(
+        status="stopped", t=np.arange(states) * 0.25, message="the simulation diverged",
+        animate=None, to_csv=None, save=lambda path: Path(path).write_text("run"),
+    )  # fmt: skip
+    result = SimpleNamespace(trajectory=stopped)
+    monkeypatch.setattr(mr.Scenario, "run", lambda self, **given: result)
+    report = SimpleNamespace(plot=None, data=lambda: {"title": "x"}, print=lambda: None)
+    monkeypatch.setattr(run, "report_of", lambda *_: report)
+    monkeypatch.setattr(run, "loads_of", lambda *_: [])
+    file = tmp_path / "run.npz"
+    done = CliRunner().invoke(cli, ["simulate", "crab", "-o", str(file), "--json"])
+    assert (done.exit_code, file.exists()) == (code, code == 0)
+    if code:
+        assert done.stderr == "error: the simulation diverged\n"
+    else:
+        assert json.loads(done.stdout) == {"title": "x", "files": [str(file)]}
+
+
+def test_loads_are_shown_when_asked_for_or_where_connectors_have_limits(monkeypatch):
+    monkeypatch.setattr(reports, "connector_loads", lambda part: part)
+    parts = SimpleNamespace(parts=["a", "b"])
+    limited = mr.examples.crab().with_parameters("m3", max_torque=5.0)
+    for fields_, asked, shown in (
+        ({}, False, []),
+        ({}, True, ["a", "b"]),
+        ({"organism": limited}, False, ["a", "b"]),
+        ({"organism": limited, "masses": 0.9}, False, []),
+        ({"organism": limited, "payload": {"body": "m1", "mass": 1}}, False, []),
+    ):
+        scenario = mr.Scenario(**{"organism": "crab", **fields_})
+        assert reports.loads_of(scenario, parts, asked) == shown
+    reports.check_loads(mr.Scenario(organism=limited))
+    with complains(mr.StateError, "--loads needs the mass of each module"):
+        reports.check_loads(mr.Scenario(organism="crab", masses=0.9))
+
+
+def test_loads_for_machines_are_the_largest_over_time():
+    found = SimpleNamespace(
+        names=["m0-m1", "m1-m2"],
+        magnitudes=np.array([[[1.0, 5], [2, 6]], [[3, 4], [1, 7]]]),
+        utilization=np.array([[0.5, np.nan], [0.25, np.nan]]),
+        breaks=lambda: [SimpleNamespace(_asdict=lambda: {"docking": "m0-m1"})],
+    )
+    assert reports.load_data(found) == {
+        "dockings": ["m0-m1", "m1-m2"], "largest_force": [3, 2], "largest_torque": [5, 7],
+        "utilization": [0.5, None], "breaks": [{"docking": "m0-m1"}],
+    }  # fmt: skip
+
+
+# -- walk ------------------------------------------------------------------------------------------
+
+
+def test_the_zoo_walks_with_files_of_its_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr(walk, "execute", lambda scenario, files, facts: seen.append(
+        (scenario.name, files["film_path"], files["csv_path"], facts)))  # fmt: skip
+    called("walk", "zoo", "--film", "some/zoo.gif", "--seconds", 0.1)
+    assert seen == [(name, f"some/zoo-{name}.gif", None, {}) for name in walk.ZOO]
+    assert "--json is of one walk: name a walker, caterpillar" in refused("walk", "zoo", "--json")
+
+
+def test_a_walk_has_the_seed_the_tuning_and_the_gait_that_are_typed(monkeypatch, tmp_path):
+    seen, tuned = [], []
+    monkeypatch.setattr(walk, "execute", lambda scenario, files, facts: seen.append(
+        (scenario, facts)))  # fmt: skip
+
+    def tune(scenario, evaluations, *, seed, checkpoint, progress):
+        tuned.append((evaluations, seed, checkpoint))
+        if progress is not None:
+            progress(3, 9, 0.25)
+        gait = SimpleNamespace(fields=lambda: {"amplitude": 0.75})
+        return SimpleNamespace(evaluations=evaluations, score=0.5, gait=gait)
+
+    monkeypatch.setattr(walk, "tune", tune)
+    file = tmp_path / "gait.json"
+    base = ("walk", "snake", "--hinges", "physical")
+    done = CliRunner().invoke(cli, [*base, "--tune", "9", "--seed", "4", "--resume", "x.tuning",
+                                    "--save-gait", str(file)])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert done.stderr == "generation 3 of 9: best score 0.2500 m/s\n"
+    assert tuned == [(9, 4, "x.tuning")]
+    scenario, facts = seen[0]
+    assert (scenario.amplitude, scenario.motion, scenario.base) == (0.75, "wave", "free")
+    assert facts == {"tuning": {"evaluations": 9, "score": 0.5, "gait": {"amplitude": 0.75}}}
+    assert json.loads(file.read_text())["amplitude"] == 0.75
+    assert "already exists" in refused(*base, "--save-gait", file)
+    called(*base, "--gait", "chaotic", "--seed", 3)
+    assert seen[1][0].seed == 3
+    called(*base, "--gait", "chaotic")
+    assert (seen[2][0].seed, seen[2][1]) == (0, {})
+    done = CliRunner().invoke(cli, [*base, "--tune", "5", "--json"])
+    assert (tuned[1], done.stderr) == ((5, 0, None), "")
+    assert "--seed has no effect on this gait" in refused(*base, "--seed", 3)
+    assert "--resume continues a tuning: give --tune" in refused(*base, "--resume", "x")
+
+
+# -- export, identify, fields ----------------------------------------------------------------------
+
+
+def test_the_runtime_is_as_large_as_its_organism_or_16_modules_and_12_joints(monkeypatch):
+    asked = []
+    monkeypatch.setattr("modurob.firmware.runtime_files", lambda kinds, *sizes: (
+        asked.append((len(kinds), *sizes)) or {"a.c": ""}))  # fmt: skip
+    monkeypatch.setattr("modurob.compiler.emit_c.write_sources", lambda folder, files: [
+        Path(folder) / name for name in files])  # fmt: skip
+    told = called("export", "--runtime", "new")
+    assert told == (
+        "the catalog: wrote 1 files of the C runtime for up to 16 modules and 12 joints into new; "
+        "build with make or cmake\n"
+    )
+    facts = json.loads(called("export", "superbot_tree", "--runtime", "new", "--float", "--json"))
+    assert facts == {"files": ["new/a.c"], "title": "superbot_tree", "modules": 20, "joints": 60}
+    called("export", "crab", "--runtime", "new", "--modules", 6, "--joints", 6)
+    assert asked == [
+        (len(mr.catalog.names()), 16, 12, False), (20, 20, 60, True), (6, 6, 6, False)
+    ]  # fmt: skip
+    line = refused("export", "crab", "--runtime", "new", "--modules", 5)
+    assert line == "--modules 5 has no room for crab: it has 6 modules"
+    assert export._size("joints", None, 12, 13, "x") == 13
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (
+            ("crab",),
+            "choose what to export: --c, --urdf, --urdf-ros2, --srdf, --mjcf, --mjcf-servo",
+        ),
+        (("--c",), "name the organism to export"),
+        (("crab", "--urdf", "--float"), "--float has no effect with --urdf"),
+        (("crab", "--urdf", "--modules", 3), "--modules and --joints are sizes of the C runtime"),
+        (("crab", "--urdf", "--joints", 3), "--modules and --joints are sizes of the C runtime"),
+        (("--runtime", "x", "--urdf"), "--runtime takes its folder itself"),
+        (("--runtime", "x", "-o", "y"), "--runtime takes its folder itself"),
+        (("--runtime", "x", "--base", "free"), "have no effect with --runtime"),
+        (("--runtime", "x", "--name", "y"), "have no effect with --runtime"),
+        (("--runtime", "x", "--hinges", "dyad"), "have no effect with --runtime"),
+        (("--runtime", "x", "--lock", "a=1"), "have no effect with --runtime"),
+    ],
+)
+def test_exports_refuse_what_has_no_effect(args, words):
+    assert words in refused("export", *args)
+
+
+def test_what_is_identified_is_told_and_written(monkeypatch, tmp_path):
+    asked = []
+    suspect = SimpleNamespace(
+        given=np.array([1.0]), found=2,
+        _asdict=lambda: {"module": "m1", "given": np.array([1.0]), "found": 2},
+    )  # fmt: skip
+    fit = SimpleNamespace(
+        parameters=[SimpleNamespace(
+            name="m1.mass", given=1.0, found=1.25, std=0.0125,
+            _asdict=lambda: {"name": "m1.mass", "found": 1.25},
+        )],
+        suspects=[], noise=np.array([0.5]), organism=mr.examples.crab(),
+    )  # fmt: skip
+    monkeypatch.setattr(identify, "Trajectory", SimpleNamespace(load=lambda path: path))
+    monkeypatch.setattr(identify, "identify", lambda model, runs, **given: (
+        asked.append((runs, given)) or fit))  # fmt: skip
+    file = tmp_path / "new.json"
+    told = called("identify", "crab", "a.npz", "b.npz", "--shared", "-o", file).splitlines()
+    assert [line.rstrip() for line in told[:6]] == [
+        "crab: 1 base parameters",
+        "base parameter  given  found  std error",
+        "───────────────────────────────────────",
+        "m1.mass             1   1.25      0.013",
+        "",
+        "The runs do not contradict the datasheets.",
+    ]
+    assert "written: " in told[6]
+    assert mr.load(file) == mr.examples.crab()
+    fit.suspects = [suspect]
+    data = json.loads(called("identify", "crab", "a.npz", "--error", 0.5, "--json"))
+    assert data == {
+        "title": "crab", "parameters": [{"name": "m1.mass", "found": 1.25}], "noise": [0.5],
+        "suspects": [{"module": "m1", "given": [1.0], "found": 2}],
+    }  # fmt: skip
+    assert asked == [
+        (["a.npz", "b.npz"], {"shared": True, "datasheet_error": 0.3}),
+        (["a.npz"], {"shared": False, "datasheet_error": 0.5}),
+    ]
+    assert "already exists" in refused("identify", "crab", "a.npz", "-o", file)
+
+
+def test_points_of_a_saved_run_begin_at_zero_and_belong_to_the_same_joints(monkeypatch):
+    model = mr.examples.snake(2).model(base="free")
+    (hinge,), q = model.joint_names, np.tile(model.neutral(), (2, 1))
+    q[:, 7] = 0.1, 0.2
+    saved = SimpleNamespace(model=model, t=np.array([2.0, 2.5]), q=q)
+    monkeypatch.setattr(fields, "Trajectory", SimpleNamespace(load=lambda path: saved))
+    found = fields._points("x.npz", mr.examples.snake(2).model())
+    assert found == {"time": (0.0, 0.5), hinge: (0.1, 0.2)}
+    with complains(mr.StateError, "x.npz: the run has other joints than the model: " + hinge):
+        fields._points("x.npz", mr.examples.snake(3).model())
+
+
+# -- bus -------------------------------------------------------------------------------------------
+
+
+def status(**changes):
+    given = {
+        "mode": "hold", "motion": "", "progress": 0.0, "reason": "", "joints": (),
+        "q": np.zeros(2), "set_point": np.zeros(2),
+    }  # fmt: skip
+    return SimpleNamespace(**(given | changes))
+
+
+class Bus:
+    """A bus that never comes to anything, and remembers what it was asked to wait for."""
+
+    def __init__(self, **changes):
+        self.waits = []
+        self.robot = BusRobot()
+        self.state = status(**changes)
+        self.operation = SimpleNamespace(status=lambda: self.state)
+
+    def wait(self, condition, limit):
+        self.waits.append(limit)
+        return bool(condition())
+
+    def settled(self, number):
+        return number == 0
+
+
+def test_waiting_has_a_limit_of_20_seconds_and_says_what_it_waited_for():
+    bus = Bus()
+    session = BusSession(bus, quiet=True)
+    assert (session.prompt, BusSession(bus).prompt) == ("", "bus> ")
+    session.run("wait 0")
+    session.run("wait done")
+    session.run("sleep 1e6")
+    session.run("sleep 0")
+    with complains(WaitTimeout, "waited 0.5 s for a robot of 3 modules; it has 0"):
+        session.run("wait 3 0.5")
+    bus.state = status(motion="goto in 1 s", progress=0.25, reason="too slow")
+    with complains(WaitTimeout, "waited 2 s for the end of hold: goto in 1 s (25%); too slow"):
+        session.run("wait done 2")
+    with complains(WaitTimeout, "waited 20 s for a robot of 3 modules; it has 0; too slow"):
+        session.run("wait 3")
+    with complains(mr.StateError, "SECONDS must be a number from 0 to 1e+06 (seconds), got 1"):
+        session.run("sleep 1000001")
+    assert bus.waits == [20, 20, 1e6, 0, 0.5, 2, 20]
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [((), 1.5), (("in", "2"), 2.0), (("in", "0.25"), 0.25)]
+)
+def test_commands_end_with_their_seconds(words, seconds):
+    assert bus_session._seconds(words, 1.5) == seconds
+    for wrong in (("in",), ("at", "2"), ("in", "2", "3"), ("in", "0"), ("in", "-1"), ("in", "x")):
+        with pytest.raises(mr.StateError):
+            bus_session._seconds(wrong, 1.5)
+
+
+def test_numbers_of_commands_are_whole_or_finite():
+    assert (bus_session._whole("N", "12"), bus_session._number("Q", "-1.5e2")) == (12, -150.0)
+    for text in ("1.5", "-1", "", "x"):
+        with complains(mr.StateError, f"N is a whole number, got '{text}'"):
+            bus_session._whole("N", text)
+    for text in ("inf", "nan", "", "1,2"):
+        with complains(mr.StateError, f"Q is a number, got '{text}'"):
+            bus_session._number("Q", text)
+
+
+def test_a_script_ends_at_quit_or_at_its_first_mistake(capsys):
+    session = BusSession(Bus(), quiet=False)
+    session.play([("a:1", "# nothing"), ("a:2", "sleep 0  # short"), ("a:3", "quit"), ("a:4", "x")])
+    assert capsys.readouterr().out == "bus> sleep 0\nbus> quit\n"
+    with complains(mr.StateError, "a:1: no command 'x': start, plug, unplug, arm"):
+        session.play([("a:1", "x")])
+    with complains(WaitTimeout, "b:2: waited 1 s"):
+        session.play([("b:1", ""), ("b:2", "wait 1 1")])
+    with complains(mr.StateError, "c:1: wait: wait N [SECONDS]"):
+        session.play([("c:1", "wait 1 2 3")])
+    assert session.onecmd("EOF") is True
+    assert session.onecmd("nothing") is False
+    assert "error: no command 'nothing'" in capsys.readouterr().out
+    assert session.onecmd("") is False
+
+
+def test_a_record_that_could_not_be_written_is_kept(tmp_path, capsys):
+    calls, parts = [], [SimpleNamespace(t=np.zeros(3)), SimpleNamespace(t=np.zeros(4))]
+    made = SimpleNamespace(
+        parts=parts, to_csv=lambda path: calls.append(("csv", path)),
+        save=lambda path: calls.append(("npz", path)),
+    )  # fmt: skip
+    bus = Bus()
+    bus.operation = SimpleNamespace(
+        record=lambda: calls.append("begin"), recorded=lambda: calls.append("end") or made
+    )
+    session = BusSession(bus)
+    session.run("record")
+    session.run("record a.csv")
+    session.run("record b.npz")
+    assert calls == ["begin", "end", ("csv", "a.csv"), "end", ("npz", "b.npz")]
+    assert capsys.readouterr().out == "wrote a.csv: 7 states\nwrote b.npz: 7 states\n"
+
+    def fails(path):
+        raise mr.WriteError(f"{path}: no folder")
+
+    made.save = fails
+    with complains(mr.WriteError, "c: no folder"):
+        session.run("record c")
+    made.save = lambda path: calls.append(("npz", path))
+    calls.clear()
+    session.run("record d")
+    assert calls == [("npz", "d")]  # the record of before
+    session.run("record")
+    session.run("record e")
+    assert calls[1:] == ["begin", "end", ("npz", "e")]
+
+
+def test_an_arm_is_plugged_module_by_module_from_the_base_on():
+    plugged = []
+    bus = Bus()
+    bus.modules = {"m0": None}
+
+    def start(kind):
+        name = f"m{len(bus.modules)}"
+        node = SimpleNamespace(uid=5, ports=("in", "out"))
+        bus.modules[name] = SimpleNamespace(kind=kind, node=node)
+        return name
+
+    bus.start, bus.is_native, bus.pid = start, lambda name: False, lambda name: 1
+    bus.plug = lambda *ends: plugged.append(ends)
+    session = BusSession(bus, quiet=True)
+    session.run("arm ca")
+    assert [bus.modules[name].kind.name for name in ("m1", "m2")] == ["giusti_c", "giusti_a"]
+    assert plugged == [("base.out", "m1.in"), ("m1.out", "m2.in")]
+    session.run("plug m0.2 m1.3 90")
+    session.run("plug m0.2 m1.3")
+    assert plugged[2:] == [("m0.2", "m1.3", 90), ("m0.2", "m1.3", 0)]
+    for word in ("abd", "''"):
+        with complains(mr.UnknownNameError, "an arm is a word of a, b and c such as babac"):
+            session.run(f"arm {word}")
+
+
+def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
+    bus = Bus()
+    session = BusSession(bus, quiet=True)
+    facts = {"missing": ["readings", "drives"], "error": 0.5, "error_if_heavier": 0.25}
+    assert list(session._promise(facts)) == []
+    bus.robot = SimpleNamespace(certificate=SimpleNamespace(claim="joints stay"))
+    bus.operation = SimpleNamespace(longest_delay=0.004)
+    assert list(session._promise(facts)) == [
+        "not guaranteed that joints go to the set point; missing: readings",
+        "  and drives",
+        "error now 0.5 rad or m; a body 10% heavier would rest 0.25 away: the robot still moves, "
+        "or its records are more wrong than that",
+    ]
+    near = {"missing": [], "error": 0.2509, "error_if_heavier": 0.25}
+    assert list(session._promise(near)) == [
+        "guaranteed for the body of the records and readings up to 4 ms old: joints stay",
+        "error now 0.25 rad or m; a body 10% heavier would rest 0.25 away",
+    ]
+    assert len(list(session._promise({**near, "error": 0.2511}))[1]) > 80
+    assert len(list(session._promise({**near, "error": None}))) == 1
