@@ -431,6 +431,20 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     np.testing.assert_allclose(other, spots[::-1])
 
 
+def test_labels_give_way_where_they_overlap_by_the_smaller_share():
+    """By 9 of 40 across and 4 of 10 up."""
+    places = np.array([[50.0, 50], [81, 56]])
+    spots = pictures.spread(places, np.full((2, 2), [40.0, 10]), (200, 100))
+    assert spots[:, 1] == pytest.approx([50, 56])
+    assert 39.5 <= spots[1, 0] - spots[0, 0] <= 40
+
+
+def test_labels_begin_at_the_edge_where_they_have_no_room():
+    for place, size, spot in (([5, 4], (20, 60), [20, 5]), ([95, 57], (100, 60), [80, 55])):
+        found = pictures.spread(np.array([place]), np.array([[40.0, 10]]), size)
+        assert found.tolist() == [spot]
+
+
 def test_labels_in_a_corner_stay_in_the_picture_and_in_their_order():
     sizes = np.full((2, 2), [20.0, 10])
     spots = pictures.spread(np.array([[3.0, 3], [3, 3.5]]), sizes, (100, 60))
@@ -525,8 +539,12 @@ def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatc
     assert seen(labels=True, axes=True) == ["axes", "labels"]
 
 
-def test_names_stand_at_their_modules_and_fit_into_their_boxes():
-    crab = mr.examples.crab()
+def test_names_stand_at_their_modules_and_fit_into_their_boxes(monkeypatch):
+    crab, sizes = mr.examples.crab().rename({"m3": "a_long_name"}), []
+    spread = pictures.spread
+    monkeypatch.setattr(
+        pictures, "spread", lambda places, own, size: sizes.extend(own) or spread(places, own, size)
+    )
     figure = pictures.picture(crab, axes=False, view=(-60.0, 35.0), size=500)
     (plane,) = figure.axes
     width, height = np.round(figure.get_size_inches() * 100).astype(int)
@@ -544,6 +562,11 @@ def test_names_stand_at_their_modules_and_fit_into_their_boxes():
         assert (text.get_color() == "white") == is_base
         assert np.linalg.norm(text.get_position() - near[row]) < 0.1 * width
         boxes.append(text.get_window_extent(figure.canvas.get_renderer()))
+    figure.draw_without_rendering()
+    for text, box in zip(plane.texts, sizes, strict=True):
+        drawn = text.get_bbox_patch().get_window_extent(figure.canvas.get_renderer())
+        share = box / [drawn.width, drawn.height]
+        assert np.all((share > 0.9) & (share < 1.25))
     assert len(boxes) == len(crab)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     assert 6 <= plane.texts[0].get_fontsize() <= 13

@@ -198,19 +198,20 @@ def spread(places: np.ndarray, sizes: np.ndarray, picture: tuple[int, int]) -> n
         places, sizes: (n, 2) centers, and widths and heights. [px]
         picture: Width and height, which no label leaves. [px]
     """
-    places = places.astype(float).copy()
+    low, high = sizes / 2, np.maximum(np.array(picture) - sizes / 2, sizes / 2)
+    places = places.astype(float)
     need = (sizes[:, None] + sizes[None, :]) / 2
     upper = np.triu(np.ones((len(places), len(places)), dtype=bool), 1)
     for _ in range(ROUNDS):
         apart = places[None, :] - places[:, None]
         lack = need - np.abs(apart)
         pairs = np.argwhere(upper & (lack > 0.5).all(axis=-1))
-        if not len(pairs):
+        if not len(pairs) and np.all((low <= places) & (places <= high)):
             break
         for i, j in pairs:
             axis = int(np.argmin(lack[i, j] / need[i, j]))
             way = 1.0 if apart[i, j, axis] >= 0 else -1.0
             places[i, axis] -= way * lack[i, j, axis] / 3
             places[j, axis] += way * lack[i, j, axis] / 3
-        places = np.clip(places, sizes / 2, np.maximum(np.array(picture) - sizes / 2, sizes / 2))
+        places = np.clip(places, low, high)
     return places
