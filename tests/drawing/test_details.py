@@ -407,6 +407,17 @@ def test_the_shadow_is_that_of_parallel_light_with_soft_borders():
     assert min(half.sum(), (outside > 3 * blur).sum()) > 50
 
 
+@pytest.mark.parametrize(("longest", "thickness"), [(500, 2), (100, 1), (1250, 5)])
+def test_the_outline_is_a_border_within_the_pixels_of_the_base(longest, thickness):
+    mine, image = np.zeros((20, 30), dtype=bool), np.ones((20, 30, 3))
+    mine[2:17, 4:26] = True
+    raster._outline(image, mine, longest)
+    expected = mine.copy()
+    expected[2 + thickness : 17 - thickness, 4 + thickness : 26 - thickness] = False
+    np.testing.assert_array_equal(np.all(image == raster.OUTLINE_COLOR, axis=2), expected)
+    assert np.all(image[~expected] == 1)
+
+
 def test_samples_are_averaged():
     fine = np.arange(16.0).reshape(4, 4, 1)
     assert raster._coarser(fine, 2)[..., 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
@@ -509,8 +520,9 @@ def test_long_organisms_lie_across_and_flat_ones_are_seen_from_above():
     assert pictures._view(snake._replace(points=snake.points * [1, 1, 9]))[1] == 22.0
     plate = np.array([[x, y, z] for x in (-1.0, 1) for y in (-2.0, 2) for z in (-1.0, 1)])
     for height, expected in ((0.89, 40.0), (0.91, 22.0)):  # 0.45 of the longer side
-        flat = snake._replace(points=plate * [1, 1, height])
-        assert pictures._view(flat)[1] == expected
+        for points in (plate, plate[:, [1, 0, 2]]):
+            flat = snake._replace(points=points * [1, 1, height])
+            assert pictures._view(flat)[1] == expected
 
 
 def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatch):
@@ -543,7 +555,7 @@ def test_names_stand_at_their_modules_and_fit_into_their_boxes(monkeypatch):
     crab, sizes = mr.examples.crab().rename({"m3": "a_long_name"}), []
     spread = pictures.spread
     monkeypatch.setattr(
-        pictures, "spread", lambda places, own, size: sizes.extend(own) or spread(places, own, size)
+        pictures, "spread", lambda *given: sizes.extend(given[1:]) or spread(*given)
     )
     figure = pictures.picture(crab, axes=False, view=(-60.0, 35.0), size=500)
     (plane,) = figure.axes
@@ -563,7 +575,10 @@ def test_names_stand_at_their_modules_and_fit_into_their_boxes(monkeypatch):
         assert np.linalg.norm(text.get_position() - near[row]) < 0.1 * width
         boxes.append(text.get_window_extent(figure.canvas.get_renderer()))
     figure.draw_without_rendering()
-    for text, box in zip(plane.texts, sizes, strict=True):
+    own, whole = sizes
+    assert whole == (width, height)
+    assert not plane.axison
+    for text, box in zip(plane.texts, own, strict=True):
         drawn = text.get_bbox_patch().get_window_extent(figure.canvas.get_renderer())
         share = box / [drawn.width, drawn.height]
         assert np.all((share > 0.9) & (share < 1.25))
@@ -579,6 +594,8 @@ def test_axes_are_solid_outside_of_their_cube_and_dotted_inside():
     dotted, seen = figure.axes[0].get_lines()
     assert dotted.get_linestyle() != "-"
     assert seen.get_linestyle() == "-"
+    assert dotted.get_linewidth() < seen.get_linewidth() <= 2
+    assert figure.axes[0].get_xlim() == (0, round(100 * figure.get_figwidth()))
     hidden = np.isfinite(dotted.get_xdata())
     assert not (hidden & np.isfinite(seen.get_xdata())).any()
     assert hidden[len(hidden) // 2]

@@ -102,12 +102,9 @@ def _camera(
 
 def _view(scene: Scene) -> tuple[float, float]:
     """A direction in which long organisms lie across and flat ones are seen from above."""
-    spread = scene.points - scene.points.mean(axis=0)
-    reach = np.ptp(scene.points, axis=0)
-    angles = np.deg2rad([-62.0, -28.0])
-    across = [np.std(spread[:, 1] * np.cos(a) - spread[:, 0] * np.sin(a)) for a in angles]
-    flat = reach[2] < 0.45 * max(reach[0], reach[1])
-    return float(np.rad2deg(angles[int(np.argmax(across))])), 40.0 if flat else 22.0
+    x, y, _ = np.std(scene.points, axis=0)
+    *across, height = np.ptp(scene.points, axis=0)
+    return -62.0 if x >= y else -28.0, 40.0 if height < 0.45 * max(across) else 22.0
 
 
 def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
@@ -124,11 +121,9 @@ def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
 def _draw_axes(plane: Axes, scene: Scene, buffers: Buffers, fine: cameras.Camera) -> None:
     """Each axis as a line, dotted where a solid hides it."""
     steps = np.linspace(0.0, 1.0, 400)[:, None]
-    height, width = buffers.surface.shape
     for start, end in scene.axes:
         pixels, nearness = fine.project(start + steps * (end - start))
-        x = np.clip(pixels[:, 0].astype(int), 0, width - 1)
-        y = np.clip(pixels[:, 1].astype(int), 0, height - 1)
+        x, y = pixels.astype(int).T  # the camera has all axes in view
         hidden = (buffers.nearness[y, x] > nearness)[:, None]
         seen, dotted = (np.where(mask, pixels / SAMPLES, np.nan) for mask in (~hidden, hidden))
         plane.plot(*dotted.T, color=AXIS, lw=1.3, ls=(0, (1, 2)), alpha=0.8)
