@@ -153,6 +153,8 @@ def test_edges_are_both_sides_of_a_change():
         [True, True, True, True],
     ]
     assert not raster.edges(np.zeros((3, 3), dtype=int)).any()
+    for two in (np.array([[0, 0], [1, 1]]), np.array([[0, 1], [0, 1]])):
+        assert raster.edges(two).all()
 
 
 def test_shades_of_a_facet_go_evenly_from_corner_to_corner():

@@ -187,6 +187,16 @@ def test_gains_are_finite_numbers_which_is_said_once(value):
     assert words in str(caught.value)
 
 
+def test_the_ground_has_a_slope_and_a_friction_where_there_is_ground():
+    fields = {"slope", "ground_friction", "wrench_sensors"}
+    for settings, idle in (
+        ({"controller": "ComputedTorque"}, fields),
+        ({"controller": "ComputedTorque", "ground": True}, set()),
+        ({"motion": "balance", "ground": True}, fields),
+    ):
+        assert fields & RunSettings(**settings).without_effect().keys() == idle
+
+
 def test_points_are_columns_of_equal_lengths_with_times():
     assert RunSettings(points={}).points == {}
     for wrong in ({"m1.hinge": (1, 2)}, {"time": (0, 1), "m1.hinge": (1,)}):
