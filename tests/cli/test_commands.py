@@ -22,6 +22,10 @@ from modurob.cli import (
     export,
     fields,
     identify,
+    organisms,
+    output,
+    papers,
+    preset_report,
     reports,
     run,
     walk,
@@ -794,3 +798,178 @@ def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
     ]
     assert len(list(session._promise({**near, "error": 0.2511}))[1]) > 80
     assert len(list(session._promise({**near, "error": None}))) == 1
+
+
+# -- papers and presets ----------------------------------------------------------------------------
+
+
+def test_runs_of_a_preset_are_files_with_their_names_unless_there_is_one(monkeypatch, tmp_path):
+    scenario = mr.Scenario(organism="crab", duration=0.1)
+    made, seen = {"PD law": scenario, "b+c": scenario}, []
+    finding = SimpleNamespace(what="error [%]", found="3", holds=True,
+                              _asdict=lambda: {"what": "error"})  # fmt: skip
+    chosen = SimpleNamespace(
+        title="Arm", source="paper", statement="It works.", ours="The rest.", build=lambda: made,
+        run=lambda progress: "results", judge=lambda results: seen.append(results) or [finding],
+    )  # fmt: skip
+    monkeypatch.setattr(preset_report, "preset", lambda name: chosen)
+    monkeypatch.setattr(preset_report, "figure", lambda *given: given)
+    monkeypatch.setattr(preset_report.charts, "write", lambda drawn, path: seen.append(path))
+    line = ("run", "--preset", "giusti2015-fig7")
+    file = tmp_path / "x.json"
+    data = json.loads(called(*line, "--save-scenario", file, "--plot", "x.png", "--json"))
+    names = [str(tmp_path / name) for name in ("x-PD-law.json", "x-b-c.json")]
+    assert data == {
+        "preset": "giusti2015-fig7", "title": "Arm", "source": "paper", "statement": "It works.",
+        "findings": [{"what": "error"}], "files": [*names, "x.png"],
+    }  # fmt: skip
+    assert seen == ["results", "x.png"]
+    assert [mr.Scenario.load(name) for name in names] == [scenario] * 2
+    assert "already exists" in refused(*line, "--save-scenario", file)
+    del made["b+c"]
+    told = called(*line, "--save-scenario", file).splitlines()
+    assert mr.Scenario.load(file) == scenario
+    assert [text.rstrip() for text in told[:4]] == [
+        "paper: Arm", "measured   found  the statement", "───────────────────────────────",
+        "error [%]      3          holds",
+    ]  # fmt: skip
+    assert "The paper states: It works." in told
+    assert "Not printed there, chosen here: The rest." in told
+    for option in ("--animate", "--html", "--csv", "--output"):
+        words = f"{option} is for a file: write the runs with --save-scenario, and run one"
+        assert words in refused(*line, option, "y.npz" if option == "--output" else "y.html")
+
+
+@pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
+def test_papers_are_run_one_or_all_and_fail_with_their_claims(monkeypatch, passed, code):
+    asked = []
+
+    def run_(key, folder, executor):
+        asked.append((key, str(folder), executor.workers))
+        return SimpleNamespace(passed=passed or key != "meister2013")
+
+    monkeypatch.setattr(papers, "_run", run_)
+    monkeypatch.setattr(papers, "_print", lambda claims: print("printed"))
+    monkeypatch.setattr(papers, "_data", lambda claims: claims.passed)
+    done = CliRunner().invoke(cli, ["papers", "--json", "--jobs", "2"])
+    assert done.exit_code == code
+    known = papers._known()
+    assert json.loads(done.stdout) == [passed or key != "meister2013" for key in known]
+    assert asked == [(key, f"output/papers/{key}", 2) for key in known]
+    assert called("papers", "moll2006", "-o", "new") == "printed\n"
+    assert asked[-1] == ("moll2006", "new/moll2006", 1)
+    assert "no paper 'lobster': papers are " in refused("papers", "lobster")
+
+
+def test_a_paper_is_run_by_its_script_in_the_checkout(monkeypatch, tmp_path):
+    calls = []
+
+    def run_(key, reproduce, folder, progress, executor):
+        calls.append((key, reproduce, folder, executor))
+        progress("claim 1")
+        if executor is None:
+            raise PermissionError(13, "no right")
+        return "claims"
+
+    modules = {
+        "papers.moll2006.reproduce": SimpleNamespace(reproduce="script"),
+        "papers.claims": SimpleNamespace(run=run_),
+    }
+    monkeypatch.setattr(papers, "import_module", modules.__getitem__)
+    monkeypatch.setattr(papers.sys, "path", [])
+    assert papers._run("moll2006", tmp_path, "executor") == "claims"
+    assert calls == [("moll2006", "script", tmp_path, "executor")]
+    assert papers.sys.path == [str(papers.ROOT)]
+    papers._run("moll2006", tmp_path, "executor")
+    assert papers.sys.path == [str(papers.ROOT)]
+    with complains(mr.WriteError, f"{tmp_path}: cannot be written: no right"):
+        papers._run("moll2006", tmp_path, None)
+    monkeypatch.setattr(papers, "ROOT", tmp_path)
+    with complains(mr.FileError, "they are part of the source repository"):
+        papers._known()
+
+
+def test_a_paper_is_data_for_machines():
+    claims = SimpleNamespace(
+        key="a", document="b", passed=True, output=Path("out"), pictures=[Path("out/x.png")],
+        results=[SimpleNamespace(_asdict=lambda: {"name": "c"})],
+    )  # fmt: skip
+    assert papers._data(claims) == {
+        "paper": "a", "document": "b", "passed": True, "output": "out", "pictures": ["out/x.png"],
+        "claims": [{"name": "c"}],
+    }  # fmt: skip
+
+
+# -- characters and lines --------------------------------------------------------------------------
+
+
+def test_bars_of_numbers_are_from_lowest_to_highest():
+    assert output.sparkline([0.0, 1.0, 7.0]) == "▁▂█"
+    assert output.sparkline([np.nan, 2.0, np.inf, 2.0]) == "▁▁"
+    assert output.sparkline([]) == ""
+    many = output.sparkline(range(47))
+    assert (len(many), many[0], many[-1]) == (24, "▁", "█")
+    assert output.sparkline([3.0, 1.0, 2.0], 2) == "█▁"
+
+
+def test_columns_of_a_table_are_as_wide_as_their_longest_word():
+    table = output.plain_table("ab", "number")
+    table.add_column("what it is")
+    table.add_row("a b", "1", "some longwords")
+    assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords")
+
+
+def test_a_wide_table_has_a_cell_a_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "12")
+    table = output.plain_table("name", "", "number")
+    table.add_row("one", "first", "123456")
+    table.add_row("two", "", "2")
+    output.print_table(output.console(), "title", table)
+    assert capsys.readouterr().out.splitlines() == [
+        "title", "one", "  first", "  number: 123456", "two", "  number: 2", ""
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [("m0", "m0"), ("m0.5", "m0.5"), ("x" * 70, f"{'x' * 30}…{'x' * 29}")]
+)
+def test_what_is_no_body_is_named_with_the_examples(given, taken):
+    with complains(mr.UnknownNameError, f"'{taken}' is neither", "examples are zoo, crab, nine"):
+        organisms.find(given, ["zoo", "crab"])
+
+
+def test_numbers_and_words_of_examples_are_those_that_they_take():
+    arm = organisms.make("arm", {"modules": "ab"}, {})
+    assert arm == mr.examples.arm("ab")
+    crane = organisms.make("crane", {}, {"l": 2.0})
+    assert crane == mr.examples.crane(l=2.0)
+    for name, settings, numbers, words in (
+        ("arm", {"seed": 1}, {}, "--seed does not apply to 'arm': its options are --modules"),
+        ("crane", {}, {"h": 1.0}, "'crane' has no parameter 'h': it takes m1, m2, l"),
+    ):
+        with complains(mr.StateError, words):
+            organisms.make(name, settings, numbers)
+    assert organisms.hinges_of("arm", None) == "physical"
+    assert organisms.hinges_of("mine.json", None) == "dyad"
+    assert organisms.hinges_of("arm", "dyad") == "dyad"
+
+
+def test_errors_have_one_line_and_their_exit_code(monkeypatch):
+    def raised(error):
+        def fails(*_, **__):
+            raise error
+
+        monkeypatch.setattr("modurob.cli.show.organisms.find", fails)
+        return CliRunner().invoke(cli, ["show", "crab"])
+
+    for error, code, told in (
+        (mr.StateError("a\nb\x1bc"), 2, "error: a b c\n"),
+        (mr.WriteError("full"), 1, "error: full\n"),
+        (click.UsageError("wrong"), 2, "error: wrong\n"),
+        (KeyboardInterrupt(), 130, "\n"),  # after the ^C of a terminal
+        (click.Abort(), 130, ""),
+        (BrokenPipeError(32, "gone"), 1, ""),
+        (OSError(28, "no space"), 1, "error: the output cannot be written: no space\n"),
+    ):
+        done = raised(error)
+        assert (done.exit_code, done.stderr, done.stdout) == (code, told, ""), error

@@ -118,6 +118,14 @@ def test_what_lies_beside_the_picture_covers_nothing(shift):
     assert inside.all()
 
 
+def test_pictures_may_be_wide_or_high():
+    rim = np.array([[1.0, 1], [4, 1], [4, 3], [1, 3]])
+    wide, *_ = raster.cover(rim + np.array([20, 7]), (9, 30))
+    high, *_ = raster.cover(rim + np.array([7, 20]), (30, 9))
+    assert wide == (slice(8, 9), slice(21, 24))
+    assert high == (slice(21, 23), slice(8, 9))
+
+
 def test_each_pixel_shows_the_nearest_facet_that_its_ray_meets():
     """By the rays from the eye through the centers of pixels, cut with the planes of facets."""
     found = built(mr.examples.snake(3))
