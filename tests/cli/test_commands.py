@@ -28,6 +28,7 @@ from modurob.cli import (
     preset_report,
     reports,
     run,
+    show,
     walk,
 )
 from modurob.cli.bus_session import BusSession, WaitTimeout
@@ -778,6 +779,103 @@ def test_an_arm_is_plugged_module_by_module_from_the_base_on():
             session.run(f"arm {word}")
 
 
+def test_data_that_was_written_has_two_seconds_to_reach_the_model():
+    bus, written = Bus(), []
+    body = SimpleNamespace(names={}, organism="old", faults=())
+    bus.robot = SimpleNamespace(assembly=body)
+    bus.write = lambda name, **data: written.append((name, data))
+    session = BusSession(bus, quiet=True)
+    session._shown = bus.robot
+    session.run("write m1 mass=0.6 limits=-1,1")
+    assert written == [("m1", {"mass": 0.6, "limits": [-1, 1]})]
+    assert bus.waits == [2]
+    with complains(mr.StateError, "write: write MODULE NAME=NUMBER"):
+        session.run("write m1")
+
+
+def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
+    bus, told = Bus(), []
+    session = BusSession(bus)
+    session.print_changes = lambda *given: told.append(given)
+    answers = [True, False, RuntimeError("lost"), KeyboardInterrupt()]
+
+    def wait(condition, limit):
+        assert not condition()
+        bus.waits.append(limit)
+        session._shown = bus.robot
+        if isinstance(answer := answers.pop(0), BaseException):
+            raise answer
+        return answer
+
+    bus.wait, session._shown = wait, bus.robot
+    with pytest.raises(KeyboardInterrupt):
+        session._watch()
+    assert bus.waits == [60] * 4
+    assert told == [("\n", "bus> ")]
+    assert capsys.readouterr().out == "\nerror: lost\n"
+
+
+def test_a_robot_is_waited_for_until_it_has_its_certificate():
+    bus = Bus()
+    session = BusSession(bus, quiet=True)
+    names = {"names": {1: "m0"}, "organism": None, "faults": (), "silent": {}}
+    for controller, certificate, ready in (
+        (None, None, True), ("law", "proof", True), ("law", None, False), (None, "proof", False)
+    ):  # fmt: skip
+        bus.robot = SimpleNamespace(
+            controller=controller, certificate=certificate, assembly=SimpleNamespace(**names)
+        )
+        session._shown = bus.robot
+        if ready:
+            session.run("wait 0")
+        else:
+            with complains(WaitTimeout, "for a robot of 0 modules; it has 1"):
+                session.run("wait 0")
+
+
+def test_errors_at_rest_are_those_of_a_body_a_tenth_heavier():
+    bus, model, asked = Bus(), mr.examples.crab().model(), []
+    session = BusSession(bus, quiet=True)
+
+    def rest(other):
+        asked.append(other)
+        return np.array([0.1, -0.5, 0.2])
+
+    bus.operation.rest = rest
+    bus.robot = SimpleNamespace(model=model)
+    hold = status(q=np.array([0.3, 0.1, -0.4]), set_point=np.array([0.0, 0.0, 0.1]))
+    assert session._errors_at_rest(hold) == pytest.approx((0.5, 0.5))
+    np.testing.assert_allclose(asked[0].mass, 1.1 * model.mass)
+    np.testing.assert_allclose(asked[0].inertia, 1.1 * model.inertia)
+    nothing = (None, None)
+    assert session._errors_at_rest(status(mode="move", q=hold.q)) == nothing
+    assert session._errors_at_rest(status(q=np.array([0, np.nan, 0]))) == nothing
+    assert session._errors_at_rest(status(q=np.zeros(2))) == nothing  # another body since then
+    assert len(asked) == 2
+
+    def never(other):
+        raise mr.StateError("no rest")
+
+    bus.operation.rest = never
+    assert session._errors_at_rest(hold) == nothing
+    bus.robot = SimpleNamespace(model=None)
+    assert session._errors_at_rest(hold) == nothing
+
+
+def test_places_are_read_and_told_in_degrees_and_meters():
+    bus, model = Bus(), mr.examples.arm("bc").model("physical")
+    session = BusSession(bus, quiet=True)
+    bus.robot = SimpleNamespace(model=model)
+    assert session._places("180,0.5,90") == pytest.approx([np.pi, 0.5, np.pi / 2])
+    kinds = {"m0": "giusti_b", "m1": "giusti_c", "m2": "giusti_c"}
+    bus.modules = {name: SimpleNamespace(kind=mr.catalog[kind]) for name, kind in kinds.items()}
+    table = {7: SimpleNamespace(values=(np.pi / 6, 9.0)), 8: SimpleNamespace(values=(0.25, 9.0))}
+    bus.coordinator = SimpleNamespace(table=table)
+    names = {"m0": 7, "m1": 8}
+    told = [session._positions(name, names) for name in kinds]
+    assert told == [[pytest.approx(30)], [0.25], [None]]
+
+
 def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
     bus = Bus()
     session = BusSession(bus, quiet=True)
@@ -898,6 +996,19 @@ def test_a_paper_is_data_for_machines():
         "paper": "a", "document": "b", "passed": True, "output": "out", "pictures": ["out/x.png"],
         "claims": [{"name": "c"}],
     }  # fmt: skip
+
+
+def test_long_lists_and_drawings_have_their_limits(capsys, tmp_path, monkeypatch):
+    names = [f"j{k}" for k in range(13)]
+    assert show._names(tuple(names[:12])) == " ".join(names[:12])
+    assert show._names(tuple(names)) == " ".join(names[:12]) + " ..."
+    output.print_drawing(output.console(), mr.examples.snake(201))
+    assert capsys.readouterr().out == "(no drawing of more than 200 modules)\n"
+    monkeypatch.chdir(tmp_path)
+    Path("long.txt").write_text("B" * 1_000_001)
+    assert "at most 1,000,000 bytes" in refused("new", "--grid", "long.txt")
+    told = called("show", "--help")
+    assert "[default: up to 30 modules]" in " ".join(told.split())
 
 
 # -- characters and lines --------------------------------------------------------------------------

@@ -547,6 +547,7 @@ def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
         (claim(3, 3), "the same", "3"),
         (claim(4, 3, False), "differs", "3"),
         (claim("x" * 18, "x" * 18), "the same", "x" * 18),
+        (claim("x" * 19, "x" * 19), "the same", "19 entries"),
         (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
         (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
         (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),

@@ -500,17 +500,18 @@ def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
 # -- whole pictures --------------------------------------------------------------------------------
 
 
-def test_pictures_have_1200_pixels_and_an_inch_100_unless_told(monkeypatch):
+def test_pictures_have_1200_pixels_unless_told(monkeypatch):
     sizes = []
 
-    def seen(found, with_axes, view, size):
-        sizes.append(size)
-        return camera.fit(found.points, -60.0, 30.0, 128, 2)
+    def seen(*given):
+        sizes.append(given[3])
+        raise InterruptedError  # before it is drawn
 
     monkeypatch.setattr(pictures, "_camera", seen)
-    figure = mr.drawing.picture(mr.Organism.start("chen_link"))
-    assert sizes == [1200]
-    assert max(figure.get_size_inches()) == pytest.approx(0.64, abs=0.01)
+    for size in ({}, {"size": 77}):
+        with pytest.raises(InterruptedError):
+            mr.drawing.picture(mr.Organism.start("chen_link"), **size)
+    assert sizes == [1200, 77]
 
 
 @pytest.mark.parametrize("size", [63, 4097])
