@@ -12,6 +12,7 @@ import modurob as mr
 from modurob import examples
 from modurob.cli import cli
 from modurob.control import with_payload
+from modurob.organism.examples import emulation
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.settings import PushRecord, RunSettings
 from oracles import complains
@@ -229,6 +230,23 @@ def test_places_are_typed_in_degrees_and_meters():
     assert locks.read("", "world.px=0.5 world.rz=180", planar) == {
         "world.px": 0.5, "world.rz": pytest.approx(np.pi)
     }  # fmt: skip
+
+
+def test_what_is_not_given_is_written_as_nothing():
+    model = examples.crab().model()
+    for name, value in (("points", {}), ("payload", None), ("slope", (0.0, 0.0)), ("pushes", ())):
+        assert FIELDS[name].write(value, model) == ""
+    assert FIELDS["slope"].write((np.tan(np.radians(5)), 0.0), model) == "5"
+    assert FIELDS["slope"].write((0.0, np.tan(np.radians(-2.5))), model) == "0, -2.5"
+
+
+def test_a_robot_to_emulate_stands_for_the_joints_that_are_held():
+    tree = examples.superbot_tree(2, 2)
+    held = FIELDS["locked"].read("--lock", "conro", tree.model("physical"))
+    assert held == emulation(tree, "conro")
+    assert {joint.partition(".")[2] for joint in held} == {"roll"}
+    with complains(mr.StateError, "--lock has m0.roll twice: give it once"):
+        FIELDS["locked"].read("--lock", "conro m0.roll=0", tree.model("physical"))
 
 
 def test_steps_of_numbers_are_one_or_five_of_a_decimal():

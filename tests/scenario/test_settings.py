@@ -10,6 +10,7 @@ import pytest
 import modurob as mr
 from modurob.control import ComputedTorque, OutputFeedback, TrackingController
 from modurob.distributed.balancing.plant import GearedDrive
+from modurob.drawing import scene
 from modurob.gaits import ChaoticMaps, Wave
 from modurob.scenario import scenario as scenarios
 from modurob.scenario.gait_files import GaitRecord, gait_fields
@@ -228,6 +229,35 @@ def test_masses_and_payload_are_those_of_the_plant_and_only_known_ones_of_the_la
         scenario = mr.Scenario(**LAW, **fields)
         assert scenario.model().mass.sum() == pytest.approx(law)
         assert scenario.plant().mass.sum() == pytest.approx(plant)
+
+
+def test_bodies_are_lifted_onto_the_ground_or_the_ground_lies_below_them():
+    """Cubes of 0.1 m, whose corners reach 0.05 m below the origin; on a slope the ends do more."""
+    fields = {"organism": "snake", "ground": True, "ground_friction": 0.3}
+    free = mr.Scenario(**fields, base="free")
+    model = free.model()
+    start = model.neutral()
+    ground, q, note = free.on_ground(model, start)
+    np.testing.assert_allclose(q - start, [0, 0, 0.05, *[0] * (model.nq - 3)], atol=1e-9)
+    assert not start[:3].any()
+    assert (ground.friction, ground.slope, ground.height) == (0.3, (0, 0), 0)
+    assert note == "Placed on the ground: raised by 0.05 m."
+    ground, again, note = free.on_ground(model, q)
+    assert (note, again is q) == ("", True)
+    tilted = free.edited(slope=(0.5, -0.25))
+    ground, q, _ = tilted.on_ground(model, start)
+    assert ground.slope == (0.5, -0.25)
+    corners = scene.build(free.organism, model, start).points
+    assert q[2] == pytest.approx(np.max(corners @ [0.5, -0.25, -1.0]), abs=1e-6)
+    held = mr.Scenario(**fields)
+    model = held.model()
+    ground, q, note = held.on_ground(model, model.neutral())
+    np.testing.assert_array_equal(q, model.neutral())
+    assert ground.height == pytest.approx(-0.05)
+    assert ground.friction == 0.3
+    assert note == "The ground is 0.05 m below the origin: the body reaches there."
+    none = mr.Scenario(organism="snake", base="free").on_ground(model, q)
+    assert (none[0], none[1] is q, none[2]) == (None, True, "")
 
 
 def test_a_body_that_is_pushed_is_not_free():
@@ -522,13 +552,14 @@ def test_balancing_runs_have_the_options_that_are_given(monkeypatch):
     monkeypatch.setattr(scenarios, "replace", lambda value, **fields: SimpleNamespace(**fields))
     scenario = mr.Scenario(
         organism="arm", hinges="physical", motion="balance", loss=0.25, delay=3, seed=9,
-        stuck=("m2.joint",), gravity=1.6, drive_friction=0.7, balancing_law="momentum",
-        duration=0.5, events=[{"what": "die", "time": 0.2, "module": "m1"}],
+        stuck=("m2.joint",), gravity=1.6, pose={"m1.joint": 0.3}, drive_friction=0.7,
+        balancing_law="momentum", duration=0.5,
+        events=[{"what": "die", "time": 0.2, "module": "m1"}],
     )  # fmt: skip
     result = scenario.run()
     (found,) = seen
     assert found.pop("rng").uniform() == np.random.default_rng(9).uniform()
-    assert found.pop("q0").tolist() == [0] * 5
+    assert found.pop("q0").tolist() == [0, 0.3, 0, 0, 0]
     assert found.pop("drive") == GearedDrive(friction=0.7)
     (fault,) = found.pop("faults")
     assert (fault.time, fault.module, fault.kind) == (0.2, "m1", "die")
