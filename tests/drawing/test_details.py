@@ -393,20 +393,21 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
     assert image.shape[:2] == one
 
 
-def test_the_shadow_is_that_of_parallel_light_with_soft_borders():
+@pytest.mark.parametrize(("size", "floor"), [((0.4, 0.3, 0.2), -0.3), ((0.05, 0.06, 1.0), -0.6)])
+def test_the_shadow_is_that_of_parallel_light_with_soft_borders(size, floor):
     """Of a box above the floor: the convex hull of the shadows of its corners."""
-    box = solids.polygons("box", (0.4, 0.3, 0.2), 4)
+    box = solids.polygons("box", size, 4)
     facets = [raster.Facet(each.corners, np.ones(4), 0) for each in box]
     corners = np.concatenate([each.corners for each in box])
-    low = np.array([[0.0, 0.0, -0.3]])  # the floor, 0.2 m below the box
+    low = np.array([[0.0, 0.0, floor]])  # below the box
     none = np.zeros((0, 2, 3))
     points = np.concatenate([corners, low])
     found = scene.Scene(facets, np.ones((1, 3)), np.zeros(1, int), points, low, none)
-    rim = scene.on_floor(corners, -0.3)[:, :2]
-    view = camera.fit(np.c_[1.5 * rim, np.full(len(rim), -0.3)], -60.0, 50.0, 300)
+    rim = scene.on_floor(corners, floor)[:, :2]
+    view = camera.fit(np.c_[1.5 * rim, np.full(len(rim), floor)], -60.0, 50.0, 300)
     dark = raster._shadow(found, view, 2)
     y, x = np.mgrid[0 : view.size[1] : 2, 0 : view.size[0] : 2] + 1.0
-    places = view.on_floor(np.dstack([x, y]), -0.3)
+    places = view.on_floor(np.dstack([x, y]), floor)
     outside = (places @ (hull := ConvexHull(rim).equations)[:, :2].T + hull[:, 2]).max(axis=-1)
     blur = 0.03 * np.ptp(rim, axis=0).max() / 2
     assert dark[outside < -3 * blur].min() > 0.99
