@@ -16,6 +16,7 @@ from modurob.cli import (
     COMMANDS,
     balance,
     bus_session,
+    characters,
     cli,
     control,
     evolve,
@@ -29,11 +30,14 @@ from modurob.cli import (
     reports,
     run,
     show,
+    simulate,
     walk,
 )
+from modurob.cli import bus as bus_command
 from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.distributed.balancing.faults import Fault
 from modurob.distributed.bus.robot import BusRobot
+from modurob.scenario.gait_files import GaitRecord
 from oracles import complains
 
 EXACT = 1e-12
@@ -414,6 +418,88 @@ def test_random_steps_have_the_sizes_that_are_typed(monkeypatch):
     assert "--ekf is for one run" in refused(*line, "--ekf")
 
 
+@pytest.fixture
+def executed(monkeypatch):
+    """Scenarios that `control` and `simulate` would run, and the files that they would write."""
+    found = []
+    for module in (control, simulate):
+        monkeypatch.setattr(module, "execute", lambda scenario, files: found.append(scenario))
+    return found
+
+
+def test_a_closed_loop_has_the_conditions_that_are_typed(executed):
+    called("control", "crab", "--sample-time", 0.01)
+    called("control", "crab", "--noise", 0.1, "--torque-noise", 0.2, "--ekf", "--seed", 3,
+           "--position-only", "--settle", 0.5, "--masses", 0.75, "--delay", 0.004,
+           "--torque-limit", "3,0,1", "--duration", 0.001)  # fmt: skip
+    called("control", "crane", "--move", "wave", "--amplitude", 0.25, "--duration", 0.5)
+    called("control", "double_pendulum", "--law", "pole-placement", "--poles", "-4,-5")
+    plain, given, wave, poles = executed
+    assert (plain.controller, plain.motion, plain.duration) == ("ComputedTorque", "step", 4)
+    assert (plain.integrator, plain.dt, plain.record, plain.clock) == ("RK4", 0.01, 0.01, 0.01)
+    assert (plain.noise_q, plain.estimator, plain.feedforward) == (0, "none", True)
+    np.testing.assert_allclose(np.degrees([*plain.target.values()]), [20, -15, 10])
+    assert (given.noise_q, given.noise_v, given.noise_tau) == (0.1, 0.1, 0.2)
+    assert (given.estimator, given.seed, given.feedforward) == ("Ekf", 3, False)
+    assert (given.dt, given.sample_time, given.duration) == (0.001, 0.002, 0.001)
+    assert (given.settling_time, given.masses, given.torque_delay) == (0.5, 0.75, 0.004)
+    assert given.torque_limit == (3, 0, 1)
+    assert (wave.motion, wave.amplitude, wave.hinges, wave.target) == ("wave", 0.25, "physical", {})
+    start = wave.reference(wave.model())(0.0)
+    assert [*wave.rates.values()] == pytest.approx(start.v.tolist())
+    assert (poles.controller, poles.poles, poles.hinges) == ("PolePlacement", (-4, -5), "physical")
+
+
+def test_samples_of_a_run_have_a_limit(executed, monkeypatch):
+    monkeypatch.setattr(control, "MOST_STEPS", 100)
+    called("control", "crab", "--duration", 0.5, "--sample-time", 0.005)
+    line = refused("control", "crab", "--duration", 0.6, "--sample-time", 0.005)
+    assert line == ("--duration 0.6 s with --sample-time 0.005 s are 120 samples; the most is 100")
+    assert len(executed) == 1
+    assert "--loads shows" not in line
+    assert "--csv shows one run" in refused("control", "crab", "--monte-carlo", 3, "--csv", "x")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--law", "lqr", "--settle", 1), "lqr takes no --settle: its gains are "),
+        (("--poles", "-1,-2"), "--poles belong to --law pole-placement; others take --settle"),
+        (("--settle", 1, "--gains", "k0=1 k1=1"), "give --poles, --gains or --settle, only one"),
+        (("--to", "0,0,0"), "--to is where the joints are already"),
+        (("--passive", "m1.hinge,m3.hinge,m5.hinge"), "--passive leaves no joint with a motor"),
+    ],
+)
+def test_gains_and_targets_that_do_not_fit_are_refused(executed, args, words):
+    assert words in refused("control", "crab", *args)
+    assert not executed
+
+
+def test_a_motion_has_the_start_the_gait_and_the_ground_that_are_typed(executed, tmp_path):
+    called("simulate", "crab", "--start", "10,-20,30", "--duration", 0.5, "--dt", 0.01, "--rtol",
+           1e-5, "--integrator", "DOP853")  # fmt: skip
+    called("simulate", "crab", "--gait", "wave", "--parameter", "lag=0.5", "--parameter",
+           "amplitude=0.25", "--parameter", "frequency=2")  # fmt: skip
+    called("simulate", "snake", "--gait", "wave", "--base", "free", "--ground", "--slope", 45)
+    file = tmp_path / "g.json"
+    GaitRecord(motion="wave", ramp=0.5, gait={"lag": 0.3, "phase": 0.2}).save(file)
+    called("simulate", "crab", "--gait", file, "--parameter", "lag=0.7")
+    plain, wave, ground, kept = executed
+    np.testing.assert_allclose(np.degrees([*plain.pose.values()]), [10, -20, 30])
+    assert (plain.duration, plain.dt, plain.rtol, plain.integrator) == (0.5, 0.01, 1e-5, "DOP853")
+    assert (plain.controller, plain.settling_time) == ("none", 1)
+    assert (wave.controller, wave.settling_time) == ("ComputedTorque", 1)
+    assert (wave.gait, wave.amplitude, wave.frequency) == ({"lag": 0.5}, 0.25, 2)
+    assert (ground.settling_time, ground.slope) == (0.1, (pytest.approx(1.0), 0))
+    assert (kept.ramp, kept.gait) == (0.5, {"lag": 0.7, "phase": 0.2})
+    for args, words in (
+        (("--gait", "wave", "--start", "1,2,3"), "a gait has a start of its own"),
+        (("--parameter", "lag=1"), "--parameter sets a parameter of a gait: give --gait"),
+        (("--gait", "wave", "--base", "free"), "a free base falls"),
+    ):
+        assert words in refused("simulate", "crab", *args)
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 
@@ -664,6 +750,90 @@ class Bus:
 
     def settled(self, number):
         return number == 0
+
+
+@pytest.fixture
+def conversations(monkeypatch):
+    """What `modurob bus` asks of its processes and of its session."""
+    found = []
+
+    class Processes:
+        def __init__(self, **given):
+            found.append(given)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            found.append("end")
+
+        def wait_until_warm(self):
+            found.append("warm")
+
+    class Session:
+        fails = None
+
+        def __init__(self, bus, quiet):
+            found.append(quiet)
+
+        def talk(self):
+            found.append("talk")
+
+        def play(self, lines):
+            found.append(list(lines))
+            if Session.fails:
+                raise Session.fails
+
+        def facts(self):
+            return {"modules": []}
+
+    monkeypatch.setattr(bus_command, "ProcessBus", Processes)
+    monkeypatch.setattr(bus_command, "BusSession", Session)
+    return SimpleNamespace(found=found, session=Session)
+
+
+def test_a_bus_has_the_options_that_are_typed(conversations, tmp_path):
+    assert called("bus") == ""
+    given, *rest = conversations.found
+    assert rest == ["warm", False, "talk", "end"]
+    assert given == {
+        "plant": mr.distributed.PlantOptions(), "native": (), "law": "computed-torque",
+        "heartbeat": 0.25, "loss": 0, "transport": "udp", "period": 0.002, "coordinator": "python",
+    }  # fmt: skip
+    conversations.found.clear()
+    file = tmp_path / "a.bus"
+    file.write_text("one\ntwo\n", encoding="utf-8")
+    told = called("bus", "--script", file, "--json", "--noise", 0.5, "--mass-factor", 1.25,
+                  "--native", "m2,m13", "--law", "pd-gravity")  # fmt: skip
+    assert json.loads(told) == {"modules": []}
+    given, warm, quiet, lines, end = conversations.found
+    assert given["plant"] == mr.distributed.PlantOptions(noise_q=0.5, noise_v=0.5, mass_factor=1.25)
+    assert (given["native"], given["law"]) == (("m2", "m13"), "pd-gravity")
+    assert (warm, quiet, end) == ("warm", True, "end")
+    assert lines == [(f"{file}:1", "one\n"), (f"{file}:2", "two\n")]
+    conversations.found.clear()
+    called("bus", "--native")
+    assert conversations.found[0]["native"] is True
+    for names in ("m2,x", "m", "m2,", "1"):
+        assert "--native takes names of modules such as m2,m3" in refused("bus", "--native", names)
+    assert "nowhere.bus: cannot be read" in refused("bus", "--script", "nowhere.bus")
+
+
+def test_a_script_that_waits_in_vain_ends_with_1_and_still_prints_the_state(conversations):
+    conversations.session.fails = WaitTimeout("waited 1 s")
+    done = CliRunner().invoke(cli, ["bus", "--script", "-", "--json"], input="wait 1\n")
+    assert (done.exit_code, done.stderr) == (1, "error: waited 1 s\n")
+    assert json.loads(done.stdout) == {"modules": []}
+    assert conversations.found[3] == [("standard input:1", "wait 1\n")]
+
+
+def test_characters_that_a_terminal_lacks_are_replaced_by_what_looks_alike():
+    text = "a→é≥▁█║"
+    lacking = UnicodeEncodeError("ascii", text, 1, len(text), "not there")
+    assert characters.plain_characters(lacking) == (">\\xe9>=_#|", len(text))
+    other = UnicodeDecodeError("ascii", b"x", 0, 1, "no")
+    with pytest.raises(UnicodeDecodeError):
+        characters.plain_characters(other)
 
 
 def test_waiting_has_a_limit_of_20_seconds_and_says_what_it_waited_for():

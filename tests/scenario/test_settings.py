@@ -53,6 +53,13 @@ def test_a_run_without_settings_is_a_free_motion_of_five_seconds():
         assert getattr(gait, name) == DEFAULTS[name]
 
 
+def test_tolerances_go_down_to_a_hundred_roundings():
+    least = 100 * np.finfo(float).eps
+    assert mr.Scenario(organism="crab", rtol=least).rtol == least
+    with complains(mr.StateError, "rtol: 2.2e-14 is below", "the least is 2.22045e-14"):
+        mr.Scenario(organism="crab", rtol=2.2e-14)
+
+
 def test_a_file_holds_what_differs_from_the_defaults(tmp_path):
     mr.Scenario(organism="crab", duration=5.0, gravity=1.62, rtol=1e-8).save(tmp_path / "x.json")
     data = scenarios.read_document(tmp_path / "x.json", "modurob-scenario", 1)
@@ -496,6 +503,11 @@ def test_a_closed_loop_is_simulated_with_sensors_noise_and_events(called):
     drawn = np.random.default_rng(4)
     drawn.standard_normal(3)
     assert found["rng"].uniform() == drawn.uniform()
+
+
+def test_short_runs_may_have_smooth_motions(called):
+    mr.Scenario(**LAW, motion="zero", pose={"m1.hinge": 0.1}, duration=0.01).run()
+    assert called[0]["duration"] == 0.01
 
 
 def test_formulas_replace_the_numbers_of_the_plant(called):
