@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -1032,6 +1033,75 @@ def test_errors_at_rest_are_those_of_a_body_a_tenth_heavier():
     assert session._errors_at_rest(hold) == nothing
 
 
+def robot_of(names, controller=None, joints=2, faults=(), silent=()):
+    """A robot as the coordinator knows it."""
+    assembly = SimpleNamespace(
+        names=dict(enumerate(names)), organism="body", faults=faults,
+        silent=dict(enumerate(silent, start=50)),
+    )  # fmt: skip
+    return SimpleNamespace(
+        assembly=assembly, controller=controller, model=SimpleNamespace(nv=joints), released=(1,)
+    )
+
+
+def test_changes_of_a_robot_are_told_by_name(capsys):
+    law, bus = SimpleNamespace(name="PD"), Bus()
+    session = BusSession(bus)
+
+    def told(robot, *around):
+        bus.robot = robot
+        session.print_changes(*around)
+        return capsys.readouterr().out.splitlines()
+
+    summary = "= robot of 2 modules, 2 joints, PD; let go: m1"
+    assert told(robot_of(["m0", "m1"], law)) == ["+ m0 m1", summary]
+    assert told(robot_of(["m0", "m1"], law), "\n", "bus> ") == []  # has its certificate now
+    assert told(robot_of(["m0", "m1"], law)) == [summary]
+    other = SimpleNamespace(name="PD")
+    assert told(robot_of(["m0", "m1"], other), "\n", "> ") == ["", summary, "> "]
+    changed = "= robot of 2 modules, 1 joint, PD; let go: m1"
+    assert told(robot_of(["m0", "m1"], other, joints=1), "\n", "> ") == ["", changed, "> "]
+    lost = robot_of(["m0", "m2"], other, faults=("loose",), silent=["m9", "m3"])
+    assert told(lost) == [
+        "+ m2", "- m1", "! loose",
+        "= robot of 2 modules, 2 joints, PD; silent: m3 m9; let go: m2",
+    ]  # fmt: skip
+    assert told(robot_of(["m0", "m2"], None, faults=("loose",))) == [
+        "= robot of 2 modules, 2 joints, no controller"
+    ]
+    nothing = robot_of([])
+    nothing.assembly.organism = None
+    assert told(nothing) == ["- m0 m2", "= no robot"]
+    again = robot_of([])
+    again.assembly.organism = None
+    assert told(again) == []
+
+
+def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    row = {"name": "m0", "kind": "giusti_b", "id": "02:42", "role": "router",
+           "docked": ["in on base.out", "x"], "q": [1.234, None], "tau": [0.5, -1.0]}  # fmt: skip
+    loose = row | {"name": "m1", "docked": [], "q": [], "tau": [], "role": "dead"}
+    facts = {"modules": [row, loose], "faults": ["silent"], "joints": 0}
+    bus = Bus(motion="goto in 1 s", progress=0.5)
+    session = BusSession(bus)
+    session.facts = lambda: facts
+    session._promise = lambda facts: ["promised"]
+    session.run("show")
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert told[:2] == ["no robot", "module kind id role docked to q tau"]
+    assert told[3:] == [
+        "m0 giusti_b 02:42 router in on base.out 1.23 ? 0.50 -1.00",
+        "m1 giusti_b 02:42 dead nothing -",
+        "",
+        "q in degrees and meters, tau in N m and N; - is a motor let go",
+        "! silent",
+    ]
+    facts["joints"] = 2
+    session.run("show")
+    assert capsys.readouterr().out.splitlines()[-2:] == ["hold: goto in 1 s (50%)", "promised"]
+
+
 def test_places_are_read_and_told_in_degrees_and_meters():
     bus, model = Bus(), mr.examples.arm("bc").model("physical")
     session = BusSession(bus, quiet=True)
@@ -1181,7 +1251,118 @@ def test_long_lists_and_drawings_have_their_limits(capsys, tmp_path, monkeypatch
     assert "[default: up to 30 modules]" in " ".join(told.split())
 
 
+def test_models_have_a_center_of_mass_where_they_have_mass():
+    light = mr.examples.snake(2).with_parameters(mass=0.125)
+    data = show._model_data(light.model())
+    assert data["mass"] == 0.25
+    assert len(data["center_of_mass"]) == 3
+    dot = mr.Organism.start("virtual_rz").model()
+    assert show._model_data(dot)["center_of_mass"] is None
+
+
 # -- characters and lines --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(monkeypatch, capsys):
+    """What is printed where a line has 20 characters."""
+    monkeypatch.setenv("COLUMNS", "20")
+
+    def lines(show, *args):
+        show(*args)
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
+def test_sentences_and_paths_are_not_cut_where_the_terminal_is_narrow(narrow, monkeypatch):
+    found = search(history=[entry(0.5, 0.125)])
+    told = narrow(evolve._print, found, WINNERS, Path("a/folder/of/a/search"))
+    for line in (
+        "winner-2 in MuJoCo: it flies away",
+        "best 1.000 m; median of random bodies 0.125 m",
+        "kept out: 3, too heavy",
+        "wrote a/folder/of/a/search/index.html",
+    ):
+        assert line in told
+    claims = SimpleNamespace(
+        key="a", document="b", passed=True, output=Path("a/folder/of/papers"), results=[
+            SimpleNamespace(name="c", source="s", found=None, expected=1, passed=None, unit="",
+                            tolerance=None, relation="=", note="there is no engine here")
+        ],
+    )  # fmt: skip
+    told = narrow(papers._print, claims)
+    assert {"left out: there is no engine here", "wrote a/folder/of/papers/results.json"} < {*told}
+    note = "Placed on the ground: raised by 0.05 m."
+    model = mr.examples.snake(2).model()
+    part = SimpleNamespace(
+        t=np.array([0.0, 1.0]), model=model, q=np.zeros((2, 1)), v=np.zeros((2, 1)),
+        energy=np.ones(2),
+    )  # fmt: skip
+    report = reports.MotionReport(
+        SimpleNamespace(name="x", analytic=False),
+        SimpleNamespace(
+            trajectory=SimpleNamespace(parts=[part], integrator="RK4"), reference=None, note=note
+        ),
+    )
+    told = narrow(report.print)
+    energy = "1 steps of RK4; energy 1 J at the start, 1 J at the end"
+    assert told[-2:] == [energy, note]
+    monkeypatch.setattr(reports, "measured", lambda *_: SimpleNamespace(
+        metrics=SimpleNamespace(words=dict), note=note, ground=mr.Ground(),
+        scenario=SimpleNamespace(name="x", motion="wave"),
+    ))  # fmt: skip
+    assert narrow(reports.WalkReport(None, None).print)[-1] == note
+
+
+def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    long = "a_long_name_of_a_file"
+    loads = "m0 - m1: 3 N of 4 N, 0.1 N m of 2 N m"
+    stopped = SimpleNamespace(status="finished", t=np.zeros(3), save=lambda path: None)
+    monkeypatch.setattr(mr.Scenario, "run", lambda self, **_: SimpleNamespace(trajectory=stopped))
+    report = SimpleNamespace(plot=None, print=lambda: None)
+    monkeypatch.setattr(run, "report_of", lambda *_: report)
+    monkeypatch.setattr(run, "loads_of", lambda *_: [loads])
+    for field in ("animate", "to_csv"):
+        setattr(stopped, field, None)
+    told = called("simulate", "crab", "-o", f"{long}.npz").splitlines()
+    assert told == ["loads on connectors", loads, f"wrote {long}.npz"]
+    told = called("new", "crab", "-o", f"{long}.json").splitlines()
+    assert told[-1] == f"crab: 6 modules (6 scout), 5 dockings, 6 kg, base m0: wrote {long}.json"
+    told = called("show", f"{long}.json", "--no-matrices").splitlines()
+    assert f"{long}: 6 modules (6 scout), 5 dockings, 6 kg, base m0" in told
+    told = called("export", "crab", "--urdf", "--name", long).splitlines()
+    assert told == [f"crab: wrote {long}.urdf"]
+
+
+def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):
+    wanted = []
+
+    @contextlib.contextmanager
+    def bar(title, shown):
+        wanted.append((title, shown))
+        yield lambda *_: None
+
+    monkeypatch.setattr(output, "bar", bar)
+    finished = SimpleNamespace(status="finished", t=np.zeros(3), animate=0, to_csv=0, save=0)
+    monkeypatch.setattr(mr.Scenario, "run", lambda self, **_: SimpleNamespace(trajectory=finished))
+    report = SimpleNamespace(plot=None, print=lambda: None, data=dict)
+    monkeypatch.setattr(run, "report_of", lambda *_: report)
+    monkeypatch.setattr(run, "loads_of", lambda *_: [])
+    table = SimpleNamespace(_asdict=dict)
+    monkeypatch.setattr(control, "robustness", lambda *_, **__: table)
+    for name in ("robustness_data", "print_robustness"):
+        monkeypatch.setattr(control.control_report, name, lambda *_: [])
+    for line, title in (
+        ("simulate crab", "crab"),
+        ("control crab --monte-carlo 3", "random steps"),
+        ("balance arm --ground", "arm"),
+    ):
+        called(*line.split())
+        called(*line.split(), "--json")
+        assert wanted == [(title, True), (title, False)]
+        wanted.clear()
 
 
 def test_bars_of_numbers_are_from_lowest_to_highest():

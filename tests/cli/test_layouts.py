@@ -464,7 +464,9 @@ def test_a_step_later_than_its_gains_promise_says_why():
         assert missed(**changed)._missed() == []
     never = missed()
     never.response = never.response._replace(settling=np.array([0.5, np.inf]))
-    assert never._missed() != []  # after a second of 0.5 s
+    for asked in (0.5, 0.9):
+        never.law.settling_time = asked
+        assert never._missed() != []  # after a second
     never.law.settling_time = 1.0
     assert never._missed() == []
     never.response = None

@@ -505,9 +505,18 @@ def test_a_closed_loop_is_simulated_with_sensors_noise_and_events(called):
     assert found["rng"].uniform() == drawn.uniform()
 
 
-def test_short_runs_may_have_smooth_motions(called):
-    mr.Scenario(**LAW, motion="zero", pose={"m1.hinge": 0.1}, duration=0.01).run()
-    assert called[0]["duration"] == 0.01
+def test_a_law_without_a_motion_or_sensors_is_simulated_alone(called):
+    mr.Scenario(**LAW, pushes=[{"body": "m1", "force": (1, 0, 0)}]).run()
+    (found,) = called
+    assert isinstance(found["controller"], ComputedTorque)
+    assert found["wrench_sensors"] is False
+
+
+def test_smooth_motions_may_take_the_whole_run_and_runs_may_be_short(called):
+    scenario = mr.Scenario(**LAW, motion="zero", pose={"m1.hinge": 0.1}, duration=0.01)
+    scenario.run()
+    scenario.edited(move_time=0.01).run()
+    assert [each["duration"] for each in called] == [0.01, 0.01]
 
 
 def test_formulas_replace_the_numbers_of_the_plant(called):
@@ -533,6 +542,7 @@ EVENT = {"what": "undock", "time": 0.1, "module": "m5"}
         ({"events": [{**EVENT, "what": "die"}]}, "'die m5' is for bodies that balance"),
         ({"events": [EVENT], "masses": 1.1}, "masses: a body that events change has the masses"),
         ({"events": [EVENT], "payload": {"body": "m1", "mass": 1}}, "payload: a body that events"),
+        ({"analytic": True, "ground": True}, "analytic: formulas have no ground"),
         ({"motion": "balance"}, "balancing is for physical hinges on a fixed base"),
         ({"motion": "balance", "hinges": "physical", "base": "free"}, "physical hinges on a fixed"),
         ({"motion": "balance", "hinges": "physical", "events": [EVENT]}, "has no dockings"),
