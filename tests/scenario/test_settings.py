@@ -12,6 +12,7 @@ from modurob.control import ComputedTorque, OutputFeedback, TrackingController
 from modurob.distributed.balancing.plant import GearedDrive
 from modurob.drawing import scene
 from modurob.gaits import ChaoticMaps, Wave
+from modurob.modules.files import read_document, write_document
 from modurob.scenario import scenario as scenarios
 from modurob.scenario.gait_files import GaitRecord, gait_fields
 from modurob.scenario.settings import (
@@ -62,7 +63,7 @@ def test_tolerances_go_down_to_a_hundred_roundings():
 
 def test_a_file_holds_what_differs_from_the_defaults(tmp_path):
     mr.Scenario(organism="crab", duration=5.0, gravity=1.62, rtol=1e-8).save(tmp_path / "x.json")
-    data = scenarios.read_document(tmp_path / "x.json", "modurob-scenario", 1)
+    data = read_document(tmp_path / "x.json", "modurob-scenario", 1)
     assert {*data} - {"format", "version"} == {"organism", "gravity"}
 
 
@@ -125,9 +126,9 @@ def test_runs_are_counted_from_one_and_stay_until_they_are_removed():
     given = {"title": "x", "status": "finished", "seconds": 1, "took": 0, "settings": RunSettings()}
     assert not RunRecord(number=1, **given).removed
     assert RunRecord(number=999_999, **given).message == ""
-    for wrong in ({"number": 0}, {"number": 10**6}, {"number": 1, "title": ""}):
-        with complains(mr.StateError, *(set(wrong) - {"number"} or wrong)):
-            RunRecord(**{**given, **wrong})
+    for wrong in ({"number": 0}, {"number": 10**6}, {"title": ""}):
+        with complains(mr.StateError, *wrong):
+            RunRecord(**{"number": 1, **given, **wrong})
 
 
 # -- what follows from settings --------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_smooth_motions_take_half_of_the_run_unless_told():
             assert reference(end).q[0] == pytest.approx(goal)
             assert reference(0.99 * end).v[0] != 0
     slow = mr.Scenario(**fields, move_time=4.0)
-    assert slow.edited(move_time=4.0).reference(slow.model())(4.0).q[0] == pytest.approx(0.5)
+    assert slow.reference(slow.model())(4.0).q[0] == pytest.approx(0.5)
     with complains(mr.StateError, "move_time: the motion takes 4.1 s, but the run ends at 4 s"):
         slow.edited(move_time=4.1).run()
 
@@ -612,7 +613,7 @@ def test_a_gait_is_a_name_or_a_file_and_keeps_what_was_given(tmp_path):
         assert GaitRecord.load(path) == given
         assert gait_fields(path).items() >= expected.items()
         assert not {"format", "version"} & gait_fields(path).keys()
-    assert gait_fields("Wave" if "Wave" in mr.gaits.GAITS else "wave") == {"motion": "wave"}
+    assert gait_fields("wave") == {"motion": "wave"}
     made = GaitRecord.of(RunSettings(motion="wave", amplitude=0.25, frequency=2, ramp=3,
                                      gait={"lag": 1}))  # fmt: skip
     assert (made.motion, made.amplitude, made.frequency, made.ramp, made.gait) == (
@@ -622,6 +623,6 @@ def test_a_gait_is_a_name_or_a_file_and_keeps_what_was_given(tmp_path):
         gait_fields("dance")
     for wrong in ({"motion": "dance"}, {"motion": "wave", "ramp": -1}):
         document = {"format": "modurob-gait", "version": 1, **wrong}
-        scenarios.write_document(tmp_path / "wrong.json", document)
+        write_document(tmp_path / "wrong.json", document)
         with complains(mr.FileError, "wrong.json: "):
             GaitRecord.load(tmp_path / "wrong.json")
