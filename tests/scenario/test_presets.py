@@ -340,6 +340,30 @@ def test_a_filter_is_judged_from_half_a_second_and_the_hold_from_two_seconds_on(
     assert values == pytest.approx([49.5, rms, rms / 2, 0.25], rel=1e-2)
 
 
+def on_the_way(shares):
+    """A run along a motion whose errors are shares of the ways of 2 and -4."""
+    t, shares = np.array([0.0, 1.0, 2.0]), np.array(shares)
+    wanted = np.stack([1 + t, -2 * t], axis=1)
+    return SimpleNamespace(
+        trajectory=SimpleNamespace(t=t, q=wanted + shares * [2, -4]),
+        reference=lambda t: SimpleNamespace(q=np.array([1 + t, -2 * t])),
+    )
+
+
+def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
+    pd = on_the_way([[0, 0], [0.1, -0.3], [0.05, 0.02]])
+    findings = PRESETS["giusti2015-fig7"].judge({"PD with gravity compensation": pd})
+    assert [(x.found, x.holds) for x in findings] == [("30", None), ("5", None)]
+    norms = 0.3, 0.15  # means of norms
+    pd, torque = on_the_way([[0, 0], [0.3, 0.4], [0.4, 0]]), on_the_way([[0.45, 0], [0, 0], [0, 0]])
+    results = {"computed torque": torque, "PD with gravity compensation": pd}
+    findings = PRESETS["giusti2015-fig8"].judge(results)
+    assert [float(x.found) for x in findings] == [norms[1], norms[0], 2]
+    assert findings[2].holds is True
+    swapped = dict(zip(results, reversed(results.values()), strict=True))
+    assert PRESETS["giusti2015-fig8"].judge(swapped)[2].holds is False
+
+
 # -- figures ---------------------------------------------------------------------------------------
 
 
