@@ -1246,6 +1246,8 @@ def test_long_lists_and_drawings_have_their_limits(capsys, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     Path("long.txt").write_text("B" * 1_000_001)
     assert "at most 1,000,000 bytes" in refused("new", "--grid", "long.txt")
+    heading = called("show", "crab", "--hinges", "physical").split("Locked joints")[1].split()[:3]
+    assert heading == ["joint", "hinges", "why"]
     told = called("show", "--help")
     assert "[default: up to 30 modules]" in " ".join(told.split())
 

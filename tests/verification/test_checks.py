@@ -247,6 +247,17 @@ def test_engines_have_armatures_and_their_check_leaves_out_springs_and_friction(
         assert not engines.compared(engine, "", case).holds
 
 
+def test_what_cannot_be_written_for_an_engine_is_left_out(monkeypatch):
+    def never(*_):
+        raise mr.ModurobError("too odd a robot")
+
+    monkeypatch.setattr(engines, "write_urdf", never)
+    monkeypatch.setattr(engines, "MujocoModel", never)
+    for engine in (engines.Pinocchio, engines.Mujoco):
+        with pytest.raises(identities.LeftOut, match="too odd a robot"):
+            engines.compared(engine, "", case_of(mr.examples.snake(2)))
+
+
 def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
     torques = []
 
