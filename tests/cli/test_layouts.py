@@ -12,8 +12,8 @@ from rich.console import Console
 
 from modurob import examples
 from modurob.cli import balance, cli, output, papers, show
-from modurob.cli.control_report import ControlReport, print_robustness
-from modurob.cli.reports import BalanceReport, MotionReport
+from modurob.cli.control_report import ControlReport, _poles_text, print_robustness
+from modurob.cli.reports import BalanceReport, MotionReport, WalkReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
 from modurob.control.certificate import AssumptionCheck
 from modurob.estimation import Consistency
@@ -191,6 +191,55 @@ def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
     ]
 
 
+def test_a_motion_tells_its_errors_and_its_difference_from_formulas(screen, monkeypatch):
+    model = examples.snake(2).model(base="free")
+    t, q = np.array([0.0, 1.0, 2.0]), np.tile(model.neutral(), (3, 1))
+    q[:, 7] = 0.5, 1.0, 1.5
+    part = SimpleNamespace(t=t, model=model, q=q, v=np.zeros((3, 7)), energy=np.ones(3))
+    run = SimpleNamespace(parts=[part], integrator="RK4", t=t, q=q, model=model)
+    other = SimpleNamespace(at=lambda times: (q + 1e-3, None))
+    numeric = SimpleNamespace(run=lambda: SimpleNamespace(trajectory=other))
+    asked = []
+    scenario = SimpleNamespace(
+        name="snake", analytic=True, edited=lambda **fields: asked.append(fields) or numeric
+    )
+    follows = SimpleNamespace(
+        trajectory=run, reference=lambda t: SimpleNamespace(q=np.array([0.5 * t])), note="moved"
+    )
+    report = MotionReport(scenario, follows)
+    data = report.data()
+    assert asked == [{"analytic": False}]
+    assert data["rms_error"] == pytest.approx([0.5])
+    assert data["difference_of_numbers"] == pytest.approx(1e-3)
+    assert (data["note"], data["steps"], data["seconds"]) == ("moved", 2, 2.0)
+    told = screen(report.print)
+    assert told[1] == "joint     position at the end  largest speed  RMS error"
+    assert told[3] == f"{model.joint_names[0]:<8}              +1.5000         0.0000   5.00e-01"
+    assert told[-2:] == ["moved", "by formulas; the recursions differ by 0.001 rad, m"]
+    run.parts = [part, part]  # after an event there is no motion for the other body
+    assert report.data()["rms_error"] is None
+
+
+def test_a_walk_tells_its_ground(screen, monkeypatch):
+    metrics = SimpleNamespace(words=lambda: {"distance": "1 m"}, _asdict=lambda: {"distance": 1.0})
+    walk = SimpleNamespace(
+        metrics=metrics, scenario=SimpleNamespace(name="crab", motion="none"), note="",
+        ground=SimpleNamespace(friction=0.5, slope=(0.0, 0.0)),
+    )  # fmt: skip
+    monkeypatch.setattr("modurob.cli.reports.measured", lambda scenario, result: walk)
+    report = WalkReport(None, None)
+    assert screen(report.print) == ["crab: free motion, friction 0.5", "distance  1 m", ""]
+    walk.scenario.motion, walk.note, walk.ground.slope = "wave", "lifted", (0.0, -1.0)
+    told = screen(report.print)
+    assert (told[0], told[-1]) == ("crab: wave, friction 0.5, slope 0°, -45°", "lifted")
+    walk.ground.slope = (1.0, 0.0)
+    assert screen(report.print)[0].endswith("slope 45°, 0°")
+    assert report.data() == {
+        "title": "crab", "gait": "wave", "friction": 0.5, "slope": (1.0, 0.0), "note": "lifted",
+        "distance": 1.0,
+    }  # fmt: skip
+
+
 CASES = (
     RobustnessCase("as designed", 2000, 1.0, 0.5, 0.0, 1.5e-3, 0.0, 0.0),
     RobustnessCase("delay", 2000, 0.125, np.nan, np.nan, np.nan, 0.5, 0.875),
@@ -343,6 +392,92 @@ def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
     assert stopped.failures()[0] == "at 1.000 s too fast"
 
 
+def test_numbers_of_a_closed_loop_are_those_of_the_run():
+    data = control_report().data()
+    nis = data["estimator"].pop("nis")
+    assert (nis["mean"], nis["consistent"]) == (2, True)
+    findings = [{"assumption": "gains are positive", "holds": True, "why": "they are"}]
+    assert data.pop("breaks") == control_report().failures()
+    assert data.pop("broken_assumptions") == [
+        "the model is exact: true masses are 0.9 times its own",
+        "the state is known: the law sees an estimate, noise 0.01",
+    ]
+    found = {name: pytest.approx(x) for name, x in data["estimator"].items()}
+    assert found == {"measured": [3e-3, 0], "estimate": [2e-3, 0], "rate": [0, 0.1]}
+    response = data.pop("response")
+    np.testing.assert_array_equal(response["settling"], [0.5, np.inf])
+    np.testing.assert_array_equal(response["rise"], [0.25, np.nan])
+    assert {*response} == {"rise", "overshoot", "settling", "steady_error", "ripple"}
+    assert data == {
+        "title": "crane", "law": "pd", "seconds": 1.0, "status": "finished",
+        "joints": list(examples.crane().model("physical").joint_names),
+        "target": [0.1, np.pi / 6], "peak_torque": [2, 70], "delay_margin": 0.004,
+        "saturated": [
+            {"joint": "m0.slide", "limit": 2.0, "seconds": pytest.approx(0.5),
+             "from_to": (0.1, 0.6)}
+        ],
+        "estimator": data["estimator"], "zero_dynamics": None, "guaranteed": False,
+        "claim": "it settles", "assumptions": findings,
+    }  # fmt: skip
+
+
+def test_broken_assumptions_of_a_run_are_named():
+    def told(**changed):
+        return control_report(**{"masses": 1, "noise_q": 0.0, **changed}).not_exact()
+
+    assert told() == []
+    assert told(masses=1.0 - 1e-9) == ["the model is exact: true masses are 1 times its own"]
+    assert told(masses=0.9, mass_range=(0.9, 1.1)) == told(masses=1.1, mass_range=(0.9, 1.1)) == []
+    load = SimpleNamespace(body="m1", mass=0.25, known=False)
+    assert told(payload=load) == ["the model is exact: m1 carries 0.25 kg more"]
+    load.known = True
+    assert told(payload=load) == []
+    push, sine = (SimpleNamespace(body=body, frequency=f) for body, f in (("m0", 0), ("m1", 2)))
+    assert told(pushes=(push, sine, push)) == ["only the motors act: m0, m1 is pushed"]
+    assert told(pushes=(push, sine), wrench_sensors=True) == ["only the motors act: m1 is pushed"]
+    assert told(noise_tau=0.5) == ["torques are exact: noise 0.5"]
+    seen = "the state is known: the law sees {}, noise 0.1"
+    assert told(noise_q=0.1) == [seen.format("an estimate")]
+    assert told(noise_q=0.1, channels={}) == [seen.format("measurements")]
+    model = examples.crane().model("physical")
+    touched = np.zeros((5, len(model.body_names), 6))
+    assert told(channels={"contact": touched}) == []
+    touched[2, 1, 5] = 1e-3
+    report = control_report(masses=1, noise_q=0.0, channels={"contact": touched})
+    report.run.model = model
+    words = f"only the motors act: the ground touches {model.body_names[1]}"
+    assert report.not_exact() == [words]
+
+
+def test_a_step_later_than_its_gains_promise_says_why():
+    def missed(**changed):
+        report = control_report(**{"masses": 1, "noise_q": 0.0, "settling_time": 0.5, **changed})
+        report.response = report.response._replace(settling=np.array([0.5, 0.75]))
+        report.law.promise = lambda goal, start: SimpleNamespace(reasons=(tuple(goal), "slow"))
+        return report
+
+    assert missed()._missed() == [(0.1, np.pi / 6), "slow"]
+    for changed in (
+        {"settling_time": None}, {"settling_time": 0.74}, {"motion": "quintic"}, {"masses": 0.9},
+        {"noise_q": 0.1},
+    ):  # fmt: skip
+        assert missed(**changed)._missed() == []
+    never = missed()
+    never.response = never.response._replace(settling=np.array([0.5, np.inf]))
+    for asked in (0.5, 0.9):
+        never.law.settling_time = asked
+        assert never._missed() != []  # after a second
+    never.law.settling_time = 1.0
+    assert never._missed() == []
+    never.response = None
+    assert never._missed() == []
+
+
+def test_poles_are_told_once_by_pair_from_the_slowest_on():
+    values = np.array([-3.0, -1 - 2j, -0.0, -1 + 2j])
+    assert _poles_text(values) == "0, -1 ± 2j, -3"
+
+
 def test_estimates_worse_than_what_was_measured_are_told():
     report = control_report()
     report.estimator |= {"nis": Consistency(9.0, 1.0, 2.0, False)}
@@ -414,6 +549,7 @@ def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
         (claim(3, 3), "the same", "3"),
         (claim(4, 3, False), "differs", "3"),
         (claim("x" * 18, "x" * 18), "the same", "x" * 18),
+        (claim("x" * 19, "x" * 19), "the same", "19 entries"),
         (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
         (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
         (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),

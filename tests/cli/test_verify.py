@@ -217,6 +217,9 @@ def test_verify_exits_with_1_when_a_check_fails(call):
     result = call("double_pendulum", "--hinges", "dyad", "--states", "1")
     assert result.exit_code == 1
     assert "1 FAILED" in result.stdout
+    assert "≥ 1e-14" in result.stdout
+    assert "≤ 1e-10" in result.stdout
+    assert "0.0e+00" in result.stdout
 
 
 def test_verify_json_is_json_only(call):

@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from matplotlib import colormaps
+from matplotlib.colors import to_hex
 from scipy.spatial import ConvexHull
 
 import modurob as mr
@@ -72,9 +73,17 @@ def test_floors_of_small_scenes_are_met_and_thin_scenes_have_thin_pictures():
     assert rod.size == (100, 7)  # both borders and less than a pixel
 
 
-def test_cameras_are_values():
+def test_cameras_and_buffers_are_values_and_equal_to_themselves_alone():
+    views = [camera.fit(CUBE, 0.0, 0.0, 100) for _ in range(2)]
+    facets = built(mr.Organism.start("chen_link")).facets
+    buffers = [raster.rasterize(facets, view) for view in views]
     with pytest.raises(AttributeError):
-        camera.fit(CUBE, 0.0, 0.0, 100).scale = 2.0
+        views[0].scale = 2.0
+    with pytest.raises(AttributeError):
+        buffers[0].shade = buffers[1].shade
+    for one, other in (views, buffers):
+        assert one == one
+        assert one != other
 
 
 def test_a_scene_of_one_point_still_has_a_picture():
@@ -107,6 +116,14 @@ def test_what_lies_beside_the_picture_covers_nothing(shift):
     window, inside, _, _ = raster.cover(rim - np.array([2, 2]), (10, 10))
     assert window == (slice(0, 1), slice(0, 2))
     assert inside.all()
+
+
+def test_pictures_may_be_wide_or_high():
+    rim = np.array([[1.0, 1], [4, 1], [4, 3], [1, 3]])
+    wide, *_ = raster.cover(rim + np.array([20, 7]), (9, 30))
+    high, *_ = raster.cover(rim + np.array([7, 20]), (30, 9))
+    assert wide == (slice(8, 9), slice(21, 24))
+    assert high == (slice(21, 23), slice(8, 9))
 
 
 def test_each_pixel_shows_the_nearest_facet_that_its_ray_meets():
@@ -144,6 +161,8 @@ def test_edges_are_both_sides_of_a_change():
         [True, True, True, True],
     ]
     assert not raster.edges(np.zeros((3, 3), dtype=int)).any()
+    for two in (np.array([[0, 0], [1, 1]]), np.array([[0, 1], [0, 1]])):
+        assert raster.edges(two).all()
 
 
 def test_shades_of_a_facet_go_evenly_from_corner_to_corner():
@@ -234,6 +253,8 @@ def test_large_organisms_have_rougher_cylinders():
     assert len(many.facets) / 41 < 0.6 * len(few.facets) / 2
     at_most = built(mr.examples.arm("a" * 40))
     assert len(at_most.facets) == 20 * len(few.facets)
+    most = [max(len(facet.corners) for facet in found.facets) for found in (few, many)]
+    assert most == [48, 16]  # of a cylinder's end
 
 
 def test_the_floor_is_below_everything_and_owners_are_rows():
@@ -256,12 +277,88 @@ def test_round_solids_have_as_many_polygons_as_asked_for(around):
     assert [p.surface for p in cylinder] == [0, 1] + [2] * around
     sphere = solids.polygons("sphere", (0.5,), around)
     assert len(sphere) == around * (around // 2)
+    assert {p.surface for p in sphere} == {0}
+    widths = [np.linalg.norm(p.corners[1] - p.corners[0]) for p in cylinder[2:]]
+    assert widths == pytest.approx([2 * 0.5 * np.sin(np.pi / around)] * around)
     assert {len(p.corners) for p in sphere} == {3, 4}
     for polygon in (*sphere, *cylinder[2:]):
         assert np.linalg.norm(polygon.normals, axis=1) == pytest.approx(1)
         edges = polygon.corners - np.roll(polygon.corners, 1, axis=0)
         assert np.linalg.norm(edges, axis=1).min() > 1e-3  # triangles at both poles
     assert [p.surface for p in solids.polygons("box", (1.0, 2.0, 3.0), 4)] == list(range(6))
+
+
+def test_bodies_in_one_scene_keep_their_surfaces_and_rows_apart():
+    parts = [built(mr.examples.crab()), built(mr.examples.snake(2)), built(mr.examples.arm("ba"))]
+    whole = scene.merged(parts)
+    rows = np.cumsum([0, 6, 2])
+    facets = iter(whole.facets)
+    for part, row in zip(parts, rows, strict=True):
+        for mine in part.facets:
+            facet = next(facets)
+            np.testing.assert_array_equal(facet.corners, mine.corners)
+            np.testing.assert_array_equal(facet.shades, mine.shades)
+            assert whole.owner[facet.surface] == part.owner[mine.surface] + row
+            assert tuple(whole.colors[facet.surface]) == tuple(part.colors[mine.surface])
+    assert next(facets, None) is None
+    assert len(whole.owner) == len({facet.surface for facet in whole.facets})
+    for name in ("points", "centers", "axes"):
+        found = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(getattr(whole, name), found)
+
+
+def test_boxes_of_all_configurations_hold_what_is_drawn_in_each():
+    """Of SuperBots, which are boxes, to their faces."""
+    tree = mr.examples.superbot_tree(2, 2)
+    model = tree.model("physical")
+    q = np.random.default_rng(0).uniform(-1, 1, (3, model.nq))
+    points = [scene.build(tree, model, each).points for each in q]
+    found = scene.reached(tree, model, q)
+    whole = np.concatenate(points)
+    np.testing.assert_allclose(found.min(axis=0), whole.min(axis=0), atol=EXACT)
+    np.testing.assert_allclose(found.max(axis=0), whole.max(axis=0), atol=EXACT)
+    bare = mr.ModuleType(**{**mr.catalog["scout"].model_dump(), "shapes": ()})
+    organism = mr.Organism.start(bare)
+    with complains(mr.DatasheetError, "none of the modules has a shape", "'shapes'"):
+        scene.reached(organism, organism.model(), np.zeros((1, 0)))
+
+
+def test_axes_are_those_of_joints_with_something_to_see():
+    snake = mr.examples.snake(3)
+    planar = snake.model("physical", base=("px", "py", "rz"))
+    whole = scene.build(snake, planar, planar.neutral()).axes
+    np.testing.assert_allclose(whole, built(snake).axes, atol=EXACT)  # none of the base's joints
+    soft = snake.with_parameters(stiffness=9.0, rotor_inertia=1e-5)
+    np.testing.assert_allclose(built(soft).axes, whole, atol=EXACT)  # motor and spring have one
+    bare = mr.ModuleType(**{**mr.catalog["backbone"].model_dump(), "shapes": ()})
+    found = built(snake.with_kinds({"m0": bare}))
+    np.testing.assert_allclose(found.axes, whole[1:], atol=EXACT)
+    assert set(found.owner) == {1, 2}
+
+
+@pytest.mark.parametrize("kinds", ["tree", "arm", "pendulum"])
+def test_an_axis_stays_where_it_is_when_its_own_joint_turns(kinds):
+    organism = {
+        "tree": mr.examples.superbot_tree(2, 2),
+        "arm": mr.examples.arm("bab"),
+        "pendulum": mr.examples.double_pendulum(),
+    }[kinds]
+    model = organism.model("physical")
+    q = np.random.default_rng(0).uniform(-1, 1, model.nq)
+    before = scene.build(organism, model, q).axes
+    assert len(before) == model.nq
+    for k in range(model.nq):
+        after = scene.build(organism, model, q + 0.7 * np.eye(model.nq)[k]).axes
+        np.testing.assert_allclose(after[k], before[k], atol=EXACT)
+
+
+def test_light_comes_from_above_the_viewers_left_and_shadows_stay_near():
+    for azimuth in np.deg2rad([-62.0, -28.0]):  # of the default views
+        right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
+        assert scene.LIGHT @ right < -0.1
+    shadow = scene.on_floor(np.array([0.0, 0.0, 1.0]), 0.0)
+    assert shadow == pytest.approx([0.12, 0.10, 0.0], abs=0.01)
+    assert max(raster.OUTLINE_COLOR) < 0.1  # that of the base is nearly black
 
 
 # -- paint -----------------------------------------------------------------------------------------
@@ -296,20 +393,21 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
     assert image.shape[:2] == one
 
 
-def test_the_shadow_is_that_of_parallel_light_with_soft_borders():
+@pytest.mark.parametrize(("size", "floor"), [((0.4, 0.3, 0.2), -0.3), ((0.05, 0.06, 1.0), -0.6)])
+def test_the_shadow_is_that_of_parallel_light_with_soft_borders(size, floor):
     """Of a box above the floor: the convex hull of the shadows of its corners."""
-    box = solids.polygons("box", (0.4, 0.3, 0.2), 4)
+    box = solids.polygons("box", size, 4)
     facets = [raster.Facet(each.corners, np.ones(4), 0) for each in box]
     corners = np.concatenate([each.corners for each in box])
-    low = np.array([[0.0, 0.0, -0.3]])  # the floor, 0.2 m below the box
+    low = np.array([[0.0, 0.0, floor]])  # below the box
     none = np.zeros((0, 2, 3))
     points = np.concatenate([corners, low])
     found = scene.Scene(facets, np.ones((1, 3)), np.zeros(1, int), points, low, none)
-    rim = scene.on_floor(corners, -0.3)[:, :2]
-    view = camera.fit(np.c_[1.5 * rim, np.full(len(rim), -0.3)], -60.0, 50.0, 300)
+    rim = scene.on_floor(corners, floor)[:, :2]
+    view = camera.fit(np.c_[1.5 * rim, np.full(len(rim), floor)], -60.0, 50.0, 300)
     dark = raster._shadow(found, view, 2)
     y, x = np.mgrid[0 : view.size[1] : 2, 0 : view.size[0] : 2] + 1.0
-    places = view.on_floor(np.dstack([x, y]), -0.3)
+    places = view.on_floor(np.dstack([x, y]), floor)
     outside = (places @ (hull := ConvexHull(rim).equations)[:, :2].T + hull[:, 2]).max(axis=-1)
     blur = 0.03 * np.ptp(rim, axis=0).max() / 2
     assert dark[outside < -3 * blur].min() > 0.99
@@ -318,6 +416,17 @@ def test_the_shadow_is_that_of_parallel_light_with_soft_borders():
     half = (outside > 0.8 * blur) & (outside < 1.2 * blur)
     assert dark[half].mean() == pytest.approx(0.16, abs=0.03)  # beyond one standard deviation
     assert min(half.sum(), (outside > 3 * blur).sum()) > 50
+
+
+@pytest.mark.parametrize(("longest", "thickness"), [(500, 2), (100, 1), (1250, 5)])
+def test_the_outline_is_a_border_within_the_pixels_of_the_base(longest, thickness):
+    mine, image = np.zeros((20, 30), dtype=bool), np.ones((20, 30, 3))
+    mine[2:17, 4:26] = True
+    raster._outline(image, mine, longest)
+    expected = mine.copy()
+    expected[2 + thickness : 17 - thickness, 4 + thickness : 26 - thickness] = False
+    np.testing.assert_array_equal(np.all(image == raster.OUTLINE_COLOR, axis=2), expected)
+    assert np.all(image[~expected] == 1)
 
 
 def test_samples_are_averaged():
@@ -342,6 +451,20 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     assert spots[1, 1] - spots[0, 1] == pytest.approx(10 - 4 / 9)  # a third each, twice
     other = pictures.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
     np.testing.assert_allclose(other, spots[::-1])
+
+
+def test_labels_give_way_where_they_overlap_by_the_smaller_share():
+    """By 9 of 40 across and 4 of 10 up."""
+    places = np.array([[50.0, 50], [81, 56]])
+    spots = pictures.spread(places, np.full((2, 2), [40.0, 10]), (200, 100))
+    assert spots[:, 1] == pytest.approx([50, 56])
+    assert 39.5 <= spots[1, 0] - spots[0, 0] <= 40
+
+
+def test_labels_begin_at_the_edge_where_they_have_no_room():
+    for place, size, spot in (([5, 4], (20, 60), [20, 5]), ([95, 57], (100, 60), [80, 55])):
+        found = pictures.spread(np.array([place]), np.array([[40.0, 10]]), size)
+        assert found.tolist() == [spot]
 
 
 def test_labels_in_a_corner_stay_in_the_picture_and_in_their_order():
@@ -378,6 +501,20 @@ def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
 # -- whole pictures --------------------------------------------------------------------------------
 
 
+def test_pictures_have_1200_pixels_unless_told(monkeypatch):
+    sizes = []
+
+    def seen(*given):
+        sizes.append(given[3])
+        raise InterruptedError  # before it is drawn
+
+    monkeypatch.setattr(pictures, "_camera", seen)
+    for size in ({}, {"size": 77}):
+        with pytest.raises(InterruptedError):
+            mr.drawing.picture(mr.Organism.start("chen_link"), **size)
+    assert sizes == [1200, 77]
+
+
 @pytest.mark.parametrize("size", [63, 4097])
 def test_pictures_have_64_to_4096_pixels(tmp_path, size):
     with complains(mr.StateError, "64 to 4096 pixels", str(size)):
@@ -395,8 +532,9 @@ def test_long_organisms_lie_across_and_flat_ones_are_seen_from_above():
     assert pictures._view(snake._replace(points=snake.points * [1, 1, 9]))[1] == 22.0
     plate = np.array([[x, y, z] for x in (-1.0, 1) for y in (-2.0, 2) for z in (-1.0, 1)])
     for height, expected in ((0.89, 40.0), (0.91, 22.0)):  # 0.45 of the longer side
-        flat = snake._replace(points=plate * [1, 1, height])
-        assert pictures._view(flat)[1] == expected
+        for points in (plate, plate[:, [1, 0, 2]]):
+            flat = snake._replace(points=points * [1, 1, height])
+            assert pictures._view(flat)[1] == expected
 
 
 def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatch):
@@ -425,8 +563,12 @@ def test_names_and_axes_are_drawn_unless_there_are_too_many(tmp_path, monkeypatc
     assert seen(labels=True, axes=True) == ["axes", "labels"]
 
 
-def test_names_stand_at_their_modules_and_fit_into_their_boxes():
-    crab = mr.examples.crab()
+def test_names_stand_at_their_modules_and_fit_into_their_boxes(monkeypatch):
+    crab, sizes = mr.examples.crab().rename({"m3": "a_long_name"}), []
+    spread = pictures.spread
+    monkeypatch.setattr(
+        pictures, "spread", lambda *given: sizes.extend(given[1:]) or spread(*given)
+    )
     figure = pictures.picture(crab, axes=False, view=(-60.0, 35.0), size=500)
     (plane,) = figure.axes
     width, height = np.round(figure.get_size_inches() * 100).astype(int)
@@ -444,6 +586,14 @@ def test_names_stand_at_their_modules_and_fit_into_their_boxes():
         assert (text.get_color() == "white") == is_base
         assert np.linalg.norm(text.get_position() - near[row]) < 0.1 * width
         boxes.append(text.get_window_extent(figure.canvas.get_renderer()))
+    figure.draw_without_rendering()
+    own, whole = sizes
+    assert whole == (width, height)
+    assert not plane.axison
+    for text, box in zip(plane.texts, own, strict=True):
+        drawn = text.get_bbox_patch().get_window_extent(figure.canvas.get_renderer())
+        share = box / [drawn.width, drawn.height]
+        assert np.all((share > 0.9) & (share < 1.25))
     assert len(boxes) == len(crab)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     assert 6 <= plane.texts[0].get_fontsize() <= 13
@@ -456,6 +606,8 @@ def test_axes_are_solid_outside_of_their_cube_and_dotted_inside():
     dotted, seen = figure.axes[0].get_lines()
     assert dotted.get_linestyle() != "-"
     assert seen.get_linestyle() == "-"
+    assert dotted.get_linewidth() < seen.get_linewidth() <= 2
+    assert figure.axes[0].get_xlim() == (0, round(100 * figure.get_figwidth()))
     hidden = np.isfinite(dotted.get_xdata())
     assert not (hidden & np.isfinite(seen.get_xdata())).any()
     assert hidden[len(hidden) // 2]
@@ -494,7 +646,7 @@ def test_names_that_were_pushed_away_have_a_line_to_their_module(monkeypatch):
 def test_letters_grow_with_the_modules_between_6_and_13_points(monkeypatch, side, points):
     used = []
     monkeypatch.setattr(pictures, "_label", lambda *given: used.append(given[3]))
-    one = mr.Organism.start("backbone")
+    one = mr.examples.snake(2)  # of which the second cannot be seen
     found = built(one)
     everywhere = raster.Buffers(np.zeros((side, side), int), *np.zeros((2, side, side)))
     view = pictures._camera(found, False, (0.0, 30.0), side // 2)
@@ -537,7 +689,11 @@ def test_charts_are_light():
     charts.style(plane)
     assert not plane.spines["top"].get_visible()
     assert not plane.spines["right"].get_visible()
-    assert plane.spines["left"].get_visible()
+    for side in ("left", "bottom"):
+        assert plane.spines[side].get_visible()
+        assert to_hex(plane.spines[side].get_edgecolor()) == charts.FAINT
+    grid = plane.get_xgridlines()[0]
+    assert (to_hex(grid.get_color()), grid.get_linewidth() < 1) == (charts.GRID, True)
     assert plane.get_axisbelow() is True
     assert any(line.get_visible() for line in plane.get_xgridlines())
     charts.headline(figure, "head")
@@ -554,7 +710,8 @@ def test_charts_are_light():
         charts.legend_beside(plane, count, "joints")
         legend = plane.get_legend()
         assert legend.get_texts()[0].get_fontsize() == size
-        assert legend.get_title().get_text() == "joints"
+        title = legend.get_title()
+        assert (title.get_text(), title.get_fontsize()) == ("joints", 8.5)
         assert not legend.get_frame_on()
         corner = plane.transAxes.inverted().transform(legend.get_bbox_to_anchor().get_points()[0])
         assert corner == pytest.approx([1.005, 1.02])  # beside the axes
@@ -571,7 +728,7 @@ def test_the_same_chart_is_the_same_file(tmp_path, name):
     one, two = ((tmp_path / folder / name).read_bytes() for folder in ("a", "b"))
     if name.endswith("png"):
         assert one == two
-        assert int.from_bytes(one[16:20], "big") == 2 * charts.DPI
+        assert int.from_bytes(one[16:20], "big") == 300  # two inches
     assert len(one) == len(two)
     with complains(mr.FileError, "'.bmp'", "plots are .png, .svg, .pdf"):
         charts.check_ending("x.bmp", "plots")

@@ -163,3 +163,53 @@ LEGEND = "\nB backbone   ^<v> side 3   ╌ hinge axis   ━ docked sides   ═ b
 def test_two_cubes_as_a_whole_drawing(port, child_port, drawn):
     pair = mr.Organism.start("backbone").dock("m0", port, "m1", child_port)
     assert [line.rstrip() for line in draw(pair).splitlines()] == (drawn + LEGEND).splitlines()
+
+
+WORDED = """\
+┌───────────┐
+│ m1        │
+│  ╌╌╌╌╌╌╌  │
+│ B^        │
+└─────up────┘
+      ┃
+╔back_…_cube╗  ┌───────────┐
+║ m0        ║  │ m2        │
+║  ╌╌╌╌╌╌╌rig━━in ╌╌╌╌╌╌╌  │
+║ B^   base ║  │ B^        │
+╚═══under═══╝  └───────────┘
+      ┃
+┌──far_side─┐
+│ m3        │
+│  ╌╌╌╌╌╌╌  │
+│ B^        │
+└───────────┘
+
+B backbone"""
+
+
+def worded(words):
+    """A backbone with other labels at some sides."""
+    data = mr.catalog["backbone"].model_dump()
+    ports = [{**port, "label": words.get(port["side"], port["label"])} for port in data["ports"]]
+    return mr.ModuleType(**{**data, "ports": ports})
+
+
+def test_labels_that_are_words_are_cut_where_they_have_no_room():
+    base = worded({2: "right", 3: "back_of_the_cube", 4: "under"})
+    organism = mr.Organism.start(base).dock(
+        "m0", "back_of_the_cube", "m1", "up", kind=worded({4: "up"})
+    )
+    organism = organism.dock("m0", "right", "m2", "in", kind=worded({5: "in"}))
+    organism = organism.dock("m0", "under", "m3", "far_side", kind=worded({3: "far_side"}))
+    drawn = draw(organism).partition("   ^<v>")[0]
+    assert [line.rstrip() for line in drawn.splitlines()] == WORDED.splitlines()
+
+
+def test_boxes_fill_the_width_to_the_last_column_and_trees_end_their_last_branch():
+    pair = mr.Organism.start("backbone").dock("m0", 2, "m1", 5)
+    assert draw(pair, 28) == draw(pair)
+    assert draw(pair, 27) == pair.to_grid()
+    star = mr.Organism.start("superbot", "s")
+    for port in (2, 3, 4):
+        star = star.dock("s", port, f"s{port}", 1)
+    assert [line[:2] for line in draw(star).splitlines()] == ["s ", "├─", "├─", "└─"]

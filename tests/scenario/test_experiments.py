@@ -12,8 +12,10 @@ import modurob as mr
 from modurob import examples
 from modurob.cli import cli
 from modurob.control import with_payload
+from modurob.organism.examples import emulation
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.settings import PushRecord, RunSettings
+from oracles import complains
 
 ROUNDING = 1e-12
 SOLVED = 1e-6  # relative, of RK45 with its tolerance of 1e-8
@@ -152,6 +154,105 @@ def test_every_field_in_the_table_is_a_setting_and_typed_ones_are_written_as_the
         assert write(kept, model) == text
         empty = getattr(RunSettings(**{name: read(name, "", model)}), name)
         assert empty == RunSettings.model_fields[name].get_default(call_default_factory=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("poles", "-1,-2,-3", "poles takes 2 numbers, or 6 for 3 joints, got -1,-2,-3"),
+        ("poles", "-1,x", "poles takes numbers such as -2 or -2+3j, got '-1,x'"),
+        ("torque_limit", "1,2", "torque_limit has 2 numbers, but the model has 3 joints: m1.hinge"),
+        ("torque_limit", "1,-2,3", "torque_limit must be at least 0"),
+        ("target", "1", "target has 1 numbers, but the model has 3 joints"),
+        ("target", "1,2,inf", "target takes numbers separated by commas [deg, m]"),
+        ("passive", "m1.hinge,m1.knee", "no joint 'm1.knee'"),
+        ("yielding", "m9", "no body 'm9'"),
+        ("locked", "m1.hinge=1 m1.hinge=2", "locked has m1.hinge twice"),
+        ("locked", "m1.hinge", "locked takes JOINT=POSITION, such as m1.roll=45, or "),
+        ("locked", "m1.hinge=nan", "locked takes JOINT=POSITION"),
+        ("slope", "80", "angles below 80 degrees"),
+        ("slope", "1,-80", "angles below 80 degrees"),
+        ("slope", "1,2,3", "one or two angles"),
+        ("gains", "kp=1 kp=2", "gains has a name twice"),
+        ("gains", "kd kp=1", "gains takes name=numbers such as"),
+        ("gait", "lag=inf", "gait takes NAME=VALUE"),
+        ("gait", "phase.a=1 phase.a=2", "gait has phase.a twice"),
+        ("payload", "mass=1", "payload starts with a body, such as 'm3 mass=0.5"),
+    ],
+)
+def test_what_cannot_be_read_says_what_is_expected(name, text, words):
+    unknown = words.startswith("no ")
+    with complains(mr.UnknownNameError if unknown else mr.StateError, words):
+        FIELDS[name].read(name, text, examples.crab().model())
+
+
+def test_typed_values_may_have_spaces_and_one_number_for_all():
+    model = examples.crab().model()
+    for name, text, value in (
+        ("torque_limit", "2.5", 2.5),
+        ("torque_limit", "", 0.0),
+        ("slope", "", (0.0, 0.0)),
+        ("slope", " 45 ", (pytest.approx(1.0), 0.0)),
+        ("slope", "0,-45", (0.0, pytest.approx(-1.0))),
+        ("yielding", " m3 ", "m3"),
+        ("passive", " m1.hinge ,, m3.hinge,", ("m1.hinge", "m3.hinge")),
+        ("poles", "-2, - 3", (-2, -3)),
+        ("locked", "m1.hinge=90,m2.hinge=-45",
+         {"m1.hinge": pytest.approx(np.pi / 2), "m2.hinge": pytest.approx(-np.pi / 4)}),
+        ("gains", "kp = 1, 2 ,3 kd=4", {"kp": (1, 2, 3), "kd": 4}),
+        ("gains", "Q=1,2;3,4", {"Q": ((1, 2), (3, 4))}),
+        ("gait", "lag=2 r=3.5", {"lag": 2, "r": 3.5}),
+        ("points", " ", {}),
+        ("pushes", "\nm3 force=0,0,5\n\n", [{"body": "m3", "force": (0, 0, 5)}]),
+        ("payload", " ", None),
+    ):  # fmt: skip
+        assert FIELDS[name].read(name, text, model) == value
+    assert type(FIELDS["gait"].read("", "step=2", model)["step"]) is int
+
+
+def test_places_are_typed_in_degrees_and_meters():
+    model = examples.crane().model("physical")
+    read, write = FIELDS["target"].read, FIELDS["target"].write
+    assert read("", "0.5,90", model) == {"m0.slide": 0.5, "m1.hinge": pytest.approx(np.pi / 2)}
+    assert write({"m1.hinge": np.pi / 6}, model) == "0, 30"
+    assert write({}, model) == ""
+    points = FIELDS["points"]
+    assert points.write({"time": (0.0, 2.0), "m1.hinge": (0.0, np.pi)}, model) == "0,0,0\n2,0,180"
+    assert points.read("", "0,1,0\n2,3,90", model) == {
+        "time": (0, 2), "m0.slide": (1, 3), "m1.hinge": (0, pytest.approx(np.pi / 2))
+    }  # fmt: skip
+    locks = FIELDS["locked"]
+    assert locks.read("", "m0.slide=0.5", model) == {"m0.slide": 0.5}
+    assert locks.write({"m0.slide": 0.5, "m1.hinge": np.pi / 4}, model) == (
+        "m0.slide=0.5 m1.hinge=45"
+    )
+    planar = examples.crab().model(base=("px", "py", "rz"))
+    assert locks.read("", "world.px=0.5 world.rz=180", planar) == {
+        "world.px": 0.5, "world.rz": pytest.approx(np.pi)
+    }  # fmt: skip
+
+
+def test_what_is_not_given_is_written_as_nothing():
+    model = examples.crab().model()
+    for name, value in (("points", {}), ("payload", None), ("slope", (0.0, 0.0)), ("pushes", ())):
+        assert FIELDS[name].write(value, model) == ""
+    assert FIELDS["slope"].write((np.tan(np.radians(5)), 0.0), model) == "5"
+    assert FIELDS["slope"].write((0.0, np.tan(np.radians(-2.5))), model) == "0, -2.5"
+
+
+def test_a_robot_to_emulate_stands_for_the_joints_that_are_held():
+    tree = examples.superbot_tree(2, 2)
+    held = FIELDS["locked"].read("--lock", "conro", tree.model("physical"))
+    assert held == emulation(tree, "conro")
+    assert {joint.partition(".")[2] for joint in held} == {"roll"}
+    with complains(mr.StateError, "--lock has m0.roll twice: give it once"):
+        FIELDS["locked"].read("--lock", "conro m0.roll=0", tree.model("physical"))
+
+
+def test_steps_of_numbers_are_one_or_five_of_a_decimal():
+    steps = [field.step for field in FIELDS.values() if field.step is not None]
+    assert len(steps) >= 10
+    assert {f"{step:e}".rstrip("0").partition("e")[0].rstrip("0") for step in steps} <= {"1.", "5."}
 
 
 def test_what_is_typed_reaches_the_run_and_its_file(tmp_path):

@@ -20,7 +20,11 @@ from modurob.scenario.presets import (
     TREE_SEEDS,
     PresetFinding,
     TreeOutcome,
+    arm_motion,
+    crab_filter,
     preset,
+    tree_outcome,
+    tree_run,
     tree_sentences,
 )
 from modurob.studio.folder import Folder
@@ -261,3 +265,176 @@ def test_bad_input_is_one_line(arguments, words):
     assert words in done.output
     with pytest.raises(mr.UnknownNameError, match="no preset 'x': presets are gutenkunst2012"):
         preset("x")
+
+
+# -- without runs ----------------------------------------------------------------------------------
+
+
+def test_trees_are_the_first_whose_center_starts_more_than_half_a_width_off():
+    far = []
+    for seed in range(1, TREE_SEEDS[-1] + 1):
+        tree = tree_run(seed, "momentum").organism
+        assert tree == mr.examples.superbot_tree(4, 5, np.random.default_rng(seed))
+        model = tree.model("physical")
+        center = model.center_of_mass(model.neutral())
+        if np.linalg.norm(center[:2]) > tree.kind(tree.base).size / 2:
+            far.append(seed)
+    assert tuple(far) == TREE_SEEDS
+    assert len(far) == 4
+
+
+def test_a_tree_is_judged_by_the_last_three_tenths_of_a_second():
+    t = np.linspace(0.0, 2.0, 17)
+    distance = np.array([2.0] * 13 + [1.0, 0.2, 0.4, 0.6])
+    run = SimpleNamespace(t=t, distance=distance, reached=0.75, v=np.array([[1.0, -7.0], [3, 2]]))
+    outcome = tree_outcome(run)
+    assert (outcome.settled, outcome.speed) == (0.75, 7)
+    assert outcome.rest == pytest.approx(0.2)  # a half of 0.2, 0.4 and 0.6
+
+
+@pytest.mark.parametrize(
+    ("settled", "rest", "quick", "small"),
+    [(0.49, 0.049, True, True), (0.5, 0.049, False, True), (0.49, 0.05, True, False)],
+)
+def test_quick_is_below_half_a_second_and_small_below_5_percent(settled, rest, quick, small):
+    own, other = TreeOutcome(settled, rest, 5.0), TreeOutcome(0.9, 0.09, 5.0)
+    outcomes = {law: [other] * len(TREE_SEEDS) for law in TREE_LAWS}
+    outcomes["momentum"] = [TreeOutcome(0.1, 0.01, 5.0)] * (len(TREE_SEEDS) - 1) + [own]
+    found = tree_sentences(outcomes)
+    assert found["the momentum law converges on all trees, in 0.5 s"] is quick
+    assert found["it leaves at most 5 % of the first distance"] is small
+
+
+def test_scenarios_of_presets_may_be_changed_and_are_those_of_the_figures_unless_told():
+    assert crab_filter() == PRESETS["meister2013-fig15"].build()["EKF"]
+    assert (crab_filter().seed, crab_filter(seed=3).seed) == (0, 3)
+    assert crab_filter("PidLinearized", duration=2.0).duration == 2
+    pd, torque = (arm_motion(law) for law in ("PD with gravity compensation", "computed torque"))
+    assert (pd.controller, torque.controller) == ("PdGravity", "ComputedTorque")
+    assert (pd.integrator, pd.record, pd.motion) == ("SemiImplicitEuler", 1e-3, "quintic")
+    assert arm_motion("computed torque", dt=1e-4, sample_time=1e-4).dt == 1e-4
+    tree = tree_run(1, "distance", duration=0.5)
+    assert (tree.balancing_law, tree.duration, tree.dt, tree.record) == (
+        "distance",
+        0.5,
+        2e-4,
+        1e-3,
+    )
+    assert tree.drive_friction == 2
+
+
+def test_a_filter_is_judged_from_half_a_second_and_the_hold_from_two_seconds_on():
+    t = np.linspace(0.0, 4.0, 9)
+    q = np.ones((9, 2))
+    q[:4], q[4:] = 9.0, 1.25
+    noise = np.where(t == 0.5, 0.6, 0.3)[:, None]
+    noise[0] = 99.0
+    channels = {"measured_q": q + noise, "estimate_q": q - noise / 2}
+    run = SimpleNamespace(
+        trajectory=SimpleNamespace(q=q, t=t, channels=channels),
+        reference=lambda t: SimpleNamespace(q=np.ones(2)),
+    )
+    findings = PRESETS["meister2013-fig15"].judge({"EKF": run})
+    rms = np.sqrt((7 * 0.3**2 + 0.6**2) / 8)
+    values = [float(finding.found) for finding in findings]
+    assert values == pytest.approx([49.5, rms, rms / 2, 0.25], rel=1e-2)
+
+
+def on_the_way(shares):
+    """A run along a motion whose errors are shares of the ways of 2 and -4."""
+    t, shares = np.array([0.0, 1.0, 2.0]), np.array(shares)
+    wanted = np.stack([1 + t, -2 * t], axis=1)
+    return SimpleNamespace(
+        trajectory=SimpleNamespace(t=t, q=wanted + shares * [2, -4]),
+        reference=lambda t: SimpleNamespace(q=np.array([1 + t, -2 * t])),
+    )
+
+
+def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
+    pd = on_the_way([[0, 0], [0.1, -0.3], [0.05, 0.02]])
+    findings = PRESETS["giusti2015-fig7"].judge({"PD with gravity compensation": pd})
+    assert [(x.found, x.holds) for x in findings] == [("30", None), ("5", None)]
+    norms = 0.3, 0.15  # means of norms
+    pd, torque = on_the_way([[0, 0], [0.3, 0.4], [0.4, 0]]), on_the_way([[0.45, 0], [0, 0], [0, 0]])
+    results = {"computed torque": torque, "PD with gravity compensation": pd}
+    findings = PRESETS["giusti2015-fig8"].judge(results)
+    assert [float(x.found) for x in findings] == [norms[1], norms[0], 2]
+    assert findings[2].holds is True
+    swapped = dict(zip(results, reversed(results.values()), strict=True))
+    assert PRESETS["giusti2015-fig8"].judge(swapped)[2].holds is False
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
+    chosen, t = PRESETS["moll2006-fig4"], np.array([0.0, 0.5, 1.25])
+    results = {}
+    for k, seed in enumerate(TREE_SEEDS, start=1):
+        for j, law in enumerate(TREE_LAWS):
+            run = SimpleNamespace(t=t, distance=np.array([2.0 * k, 0.5, 0.1 * j]))
+            results[f"tree {seed}: {law}"] = SimpleNamespace(balanced=run)
+    drawn = preset_figures.figure(chosen, results, [PresetFinding("word " * 20, "3", False)])
+    np.testing.assert_allclose(drawn.get_size_inches(), [12, 6.7])
+    left, right = drawn.subfigs
+    for k, (plane, seed) in enumerate(zip(left.axes, TREE_SEEDS, strict=True), start=1):
+        *lines, tenth = plane.get_lines()
+        assert plane.get_title(loc="left") == f"tree {seed}"
+        for j, (line, law) in enumerate(zip(lines, TREE_LAWS, strict=True)):
+            assert (line.get_label(), line.get_ydata().tolist()) == (law, [2.0 * k, 0.5, 0.1 * j])
+            assert line.get_color() == preset_figures.TREE_COLORS[law]
+        assert tenth.get_ydata() == pytest.approx([0.2 * k] * 2)
+        assert plane.get_ylim()[0] == 0
+        assert plane.get_xlim() == (0, 1.25)
+        assert plane.get_ylabel() == ("distance [widths]" if k % 2 else "")
+        assert plane.get_xlabel() == ("time [s]" if k > 2 else "")
+    (legend,) = left.legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == [*TREE_LAWS, "a tenth of the start"]
+    texts = [text.get_text() for text in right.axes[0].texts]
+    assert max(len(text.lstrip()) for text in texts) <= 50
+    first = texts.index("Measured here") + 1
+    assert texts[first].startswith("word word")
+    assert texts[first + 1].startswith("  word")
+    assert texts[first + 2].endswith("3\u00a0✗") or texts[first + 1].endswith("3\u00a0✗")
+    assert not right.axes[0].axison
+
+
+@pytest.mark.parametrize(
+    ("name", "height"), [("gutenkunst2012-fig6.6", 5.2), ("meister2013-fig15", 10.5)]
+)
+def test_figures_are_as_high_as_their_panels_and_images_have_110_dots_an_inch(
+    monkeypatch, name, height
+):
+    made = []
+    monkeypatch.setattr(preset_figures, "_draw_joints", lambda left, panels, results: None)
+    monkeypatch.setattr(
+        preset_figures.charts, "rendered", lambda drawn, dpi: made.append((drawn, dpi))
+    )
+    preset_figures.image(PRESETS[name], {}, [])
+    ((drawn, dpi),) = made
+    assert dpi == 110
+    np.testing.assert_allclose(drawn.get_size_inches(), [12, height])
+
+
+def test_the_wanted_motion_and_a_hidden_line_are_seen_in_a_figure():
+    """Two joints of one run that move alike, along a motion that ends at 1 rad."""
+    t = np.array([0.0, 1.0, 2.0])
+    model = mr.examples.double_pendulum().model("physical")
+    run = SimpleNamespace(t=t, q=np.array([[0.0, 0], [0.5, 0.5], [1, 1]]), model=model)
+    run.tau = np.array([[1.0, 3], [2, 2], [3, 1]])
+    result = SimpleNamespace(
+        trajectory=run, reference=lambda t: SimpleNamespace(q=np.array([t / 2, 1.0]))
+    )
+    drawn = preset_figures.figure(PRESETS["gutenkunst2012-fig6.6"], {"run": result}, [])
+    position, torque = drawn.subfigs[0].axes
+    one, hidden, *wanted = position.get_lines()
+    assert (one.is_dashed(), hidden.is_dashed()) == (False, True)
+    assert [line.get_ydata().tolist() for line in wanted] == [[0, 0.5, 1], [1, 1, 1]]
+    assert not any(line.is_dashed() for line in torque.get_lines())
+    assert torque.get_xlim() == (0, 2)
+    crane = mr.examples.crane().model("physical")
+    run.model = crane
+    drawn = preset_figures.figure(PRESETS["gutenkunst2012-fig6.6"], {"run": result}, [])
+    labels = [plane.get_ylabel() for plane in drawn.subfigs[0].axes]
+    assert labels == ["position [rad, m]", "torque [N m, N]"]

@@ -1,5 +1,6 @@
 """Parts of `verify`: a check that cannot fail is worth nothing."""
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import modurob as mr
 from modurob import examples
 from modurob.model import ModelOptions
-from modurob.verification import identities, lagrange, verify
+from modurob.verification import engines, identities, lagrange, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED, CheckCase, CheckValue, relative
 
 EXACT = 1e-12  # a few roundings
@@ -122,6 +123,27 @@ def test_states_are_those_of_the_seed_and_eight_unless_told(cases):
     assert one.title == "dyad hinges, base px,py, nv = 5, 1 random state"
 
 
+def test_a_report_has_the_number_the_limit_and_the_side_of_it(monkeypatch):
+    given = {
+        "low": CheckValue(2.0, 1.0, "a", True),
+        "high": CheckValue(0.5, 1.0, "b"),
+        "over": CheckValue(2.0, 1.0, "c"),
+    }
+    checks = {name: lambda case, value=value: value for name, value in given.items()}
+    monkeypatch.setattr(sys.modules[verify.__module__], "CHECKS", checks)
+    seen = []
+    report = verify(mr.examples.crab(), progress=seen.append)
+    assert [dataclasses.astuple(check) for check in report.checks] == [
+        ("low", PASSED, "a", 2.0, ">=", 1.0),
+        ("high", PASSED, "b", 0.5, "<=", 1.0),
+        ("over", FAILED, "c", 2.0, "<=", 1.0),
+    ]
+    assert seen == [*checks]
+    for value in (report, report.checks[0]):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            value.note = ""
+
+
 def test_at_least_one_state_is_needed():
     with pytest.raises(mr.StateError, match="states must be at least 1, got 0"):
         verify(mr.examples.crab(), states=0)
@@ -179,6 +201,89 @@ def test_an_error_in_the_sixth_digit_of_either_part_fails(monkeypatch, method, c
     assert not check(case).holds
 
 
+def test_errors_of_rates_are_shares_of_the_largest_terms(monkeypatch):
+    """C and the energy are off by a known rate: 1e-3 of the identity, and 1e-3 q of a joint."""
+    case = case_of(mr.examples.snake(4), states=3)
+    case = case._replace(v=np.random.default_rng(2).standard_normal((3, 3)))
+    model, off = case.model, 1e-3
+    coriolis, energy = mr.Model.coriolis_matrix, mr.Model.energy
+    monkeypatch.setattr(
+        mr.Model, "coriolis_matrix", lambda *given: coriolis(*given) + off * np.eye(3)
+    )
+    monkeypatch.setattr(mr.Model, "energy", lambda m, q, v: energy(m, q, v) + off * q[..., 1])
+    speeds = case.v / np.sqrt(3)  # of three joints
+    size = np.abs(model.mass_matrix(case.q)).max() * np.abs(speeds).max()
+    found = identities.rate_of_mass_matrix_is_skew(case)
+    assert found.found == pytest.approx(4 * off / max(size, 2 * off), rel=1e-4)
+    tau = model.inverse_dynamics(case.q, speeds, case.a)
+    size = max(sum(np.abs(x)) for x in tau * speeds)  # powers of joints cancel each other
+    found = identities.energy_rate_is_power(case)
+    assert found.found == pytest.approx(off * np.abs(speeds[:, 1]).max() / size, rel=1e-4)
+
+
+@pytest.mark.parametrize("engine", [engines.Pinocchio, engines.Mujoco])
+def test_engines_have_armatures_and_their_check_leaves_out_springs_and_friction(engine):
+    drives = {"stiffness": 3.0, "viscous": 0.2, "coulomb": 0.3}
+    arm = mr.examples.arm("bac").with_parameters(**drives, rotor_inertia=1e-5, gear_ratio=50)
+    turning = mr.examples.snake(3).with_parameters(limits=(None, None))  # as often as it likes
+    for organism, base in ((turning, "fixed"), (arm, "fixed"), (arm, "free")):
+        case = case_of(organism, base=base)
+        assert case.model.stiffness.any() == case.model.armature.any() == (organism is arm)
+        found = engines.compared(engine, "name", case)
+        assert found.holds, found
+        assert found.note == "name: M and inverse dynamics"
+    heavy = case._replace(model=dataclasses.replace(case.model, gravity=np.array([0.2, 0.1, -9.8])))
+    assert engines.compared(engine, "", heavy).holds
+    joints = case.model.joint_slice_v
+    original = mr.Model.mass_matrix
+
+    def spoiled(model, q):
+        M = original(model, q)
+        M[..., joints, joints] *= 1 + 1e-6
+        return M
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mr.Model, "mass_matrix", spoiled)
+        assert not engines.compared(engine, "", case).holds
+
+
+def test_what_cannot_be_written_for_an_engine_is_left_out(monkeypatch):
+    def never(*_):
+        raise mr.ModurobError("too odd a robot")
+
+    monkeypatch.setattr(engines, "write_urdf", never)
+    monkeypatch.setattr(engines, "MujocoModel", never)
+    for engine in (engines.Pinocchio, engines.Mujoco):
+        with pytest.raises(identities.LeftOut, match="too odd a robot"):
+            engines.compared(engine, "", case_of(mr.examples.snake(2)))
+
+
+def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
+    torques = []
+
+    def run(model, q, v, duration, law, *rest, **options):
+        torques.append(law(0.0, q, v))
+        return type("Run", (), {"momentum": np.ones((2, 6))})
+
+    monkeypatch.setattr(identities, "simulate", run)
+    identities.momentum_is_conserved(case_of(mr.examples.snake(4)))
+    assert torques[0].shape == (9,)
+    assert not torques[0][:6].any()
+    assert torques[0][6:].all()
+
+
+def test_limits_of_slow_checks_are_told(monkeypatch):
+    case = case_of(mr.examples.snake(62), states=1)
+    with pytest.raises(identities.LeftOut, match="61 velocities, differences up to 60"):
+        identities.derivatives_are_slopes(case)
+    monkeypatch.setattr(identities, "build_equations", lambda *_: (_ for _ in ()).throw(SIZE))
+    with pytest.raises(identities.LeftOut, match="may have over 50,000 terms"):
+        identities.formulas_are_numbers(case)
+
+
+SIZE = mr.SizeError("too many terms")
+
+
 @pytest.mark.parametrize("hinges", ["physical", "dyad"])
 def test_momentum_is_checked_of_models_without_forward_dynamics_too(monkeypatch, hinges):
     """Points on the axes of a double pendulum: M is singular with dyad hinges."""
@@ -223,6 +328,27 @@ def test_pendulum_and_crane_are_compared_with_lagranges_equations(organism):
     q, v = np.array([0.4, 0.9]), np.array([1.0, -2.0])
     assert equations is not None
     assert np.abs(heavier.forward_dynamics(q, v, [0, 0]) - equations(q, v)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "organism",
+    [examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0), examples.crane(m1=2.0, l=1.5)],
+    ids=["pendulum", "crane"],
+)
+def test_solutions_of_lagranges_equations_keep_the_energy(organism):
+    model = organism.model("physical")
+    equations = lagrange.printed(organism, model)
+    assert equations is not None
+    start, rate, times = np.array([0.4, 0.9]), np.array([0.5, -1.0]), np.linspace(0, 1, 401)
+    q, v, a = equations.solution(start, rate, times)
+    np.testing.assert_allclose((q[0], v[0]), (start, rate), rtol=EXACT)
+    energy = model.energy(q, v)
+    np.testing.assert_allclose(
+        energy, energy[0], rtol=0, atol=1e-11 * np.ptp(model.kinetic_energy(q, v))
+    )
+    np.testing.assert_allclose(a, model.forward_dynamics(q, v, np.zeros((401, 2))), atol=1e-9)
+    mean = (v[:-2] + 4 * v[1:-1] + v[2:]) / 6  # Simpson's rule
+    np.testing.assert_allclose((q[2:] - q[:-2]) / (2 / 400), mean, atol=1e-5)
 
 
 def test_no_other_body_is_taken_for_the_pendulum():

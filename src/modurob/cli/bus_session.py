@@ -77,7 +77,7 @@ class BusSession(cmd.Cmd):
         threading.Thread(target=self._watch, daemon=True).start()
         address = self.bus.address
         place = address if isinstance(address, str) else ":".join(map(str, address))
-        self.out.print(f"Coordinator at {place}. help lists commands.", markup=False)
+        self.out.print(f"Coordinator at {place}. help lists commands.")
         self.cmdloop()
 
     def onecmd(self, line: str) -> bool:
@@ -129,7 +129,7 @@ class BusSession(cmd.Cmd):
                 f"{name}: {module.kind.name}, id {id_text(module.node.uid)}, process "
                 f"{self.bus.pid(name)}{in_c}, ports {choices(module.node.ports)}"
             )
-            self.out.print(line, markup=False)
+            self.out.print(line)
 
     def do_plug(self, a: str, b: str, turn: str = "0") -> None:
         """plug END END [TURN]: dock two ports: plug base.out m0.in, plug m0.2 m1.3 90."""
@@ -250,9 +250,7 @@ class BusSession(cmd.Cmd):
         self._unsaved = trajectory = self._unsaved or operation.recorded()
         (trajectory.to_csv if path.endswith(".csv") else trajectory.save)(path)
         self._unsaved = None
-        self.out.print(
-            f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states", markup=False
-        )
+        self.out.print(f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states")
 
     def do_sleep(self, seconds: str) -> None:
         """sleep SECONDS: wait so long."""

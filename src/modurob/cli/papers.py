@@ -57,7 +57,6 @@ def command(
         for claims in found:
             _print(claims)
     if not all(claims.passed for claims in found):
-        sys.stdout.flush()
         ctx.exit(1)
 
 

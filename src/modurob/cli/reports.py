@@ -182,7 +182,6 @@ class BalanceReport:
         rate = facts["messages"] / facts["seconds"]
         lost = f", {facts['lost']:,} lost" if facts["lost"] else ""
         table = output.plain_table("", header=False)
-        table.add_column("")
         for name, value in {
             "law": facts["law"],
             "distance": f"{distance['start']:.3f} -> {distance['end']:.3f} widths of a module",
@@ -229,7 +228,6 @@ class WalkReport:
         """One screen for people."""
         walk, m, console = self.walk, self.walk.metrics, output.console()
         table = output.plain_table("", header=False)
-        table.add_column("")
         for name, value in m.words().items():
             table.add_row(name, value)
         x, y = (math.degrees(math.atan(rise)) for rise in walk.ground.slope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import Any
 
 import click
@@ -61,7 +60,6 @@ def command(
     else:
         _print(title, report)
     if not report.passed:
-        sys.stdout.flush()
         ctx.exit(1)
 
 

@@ -102,12 +102,9 @@ def _camera(
 
 def _view(scene: Scene) -> tuple[float, float]:
     """A direction in which long organisms lie across and flat ones are seen from above."""
-    spread = scene.points - scene.points.mean(axis=0)
-    reach = np.ptp(scene.points, axis=0)
-    angles = np.deg2rad([-62.0, -28.0])
-    across = [np.std(spread[:, 1] * np.cos(a) - spread[:, 0] * np.sin(a)) for a in angles]
-    flat = reach[2] < 0.45 * max(reach[0], reach[1])
-    return float(np.rad2deg(angles[int(np.argmax(across))])), 40.0 if flat else 22.0
+    x, y, _ = np.std(scene.points, axis=0)
+    *across, height = np.ptp(scene.points, axis=0)
+    return -62.0 if x >= y else -28.0, 40.0 if height < 0.45 * max(across) else 22.0
 
 
 def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
@@ -124,11 +121,9 @@ def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
 def _draw_axes(plane: Axes, scene: Scene, buffers: Buffers, fine: cameras.Camera) -> None:
     """Each axis as a line, dotted where a solid hides it."""
     steps = np.linspace(0.0, 1.0, 400)[:, None]
-    height, width = buffers.surface.shape
     for start, end in scene.axes:
         pixels, nearness = fine.project(start + steps * (end - start))
-        x = np.clip(pixels[:, 0].astype(int), 0, width - 1)
-        y = np.clip(pixels[:, 1].astype(int), 0, height - 1)
+        x, y = pixels.astype(int).T  # the camera has all axes in view
         hidden = (buffers.nearness[y, x] > nearness)[:, None]
         seen, dotted = (np.where(mask, pixels / SAMPLES, np.nan) for mask in (~hidden, hidden))
         plane.plot(*dotted.T, color=AXIS, lw=1.3, ls=(0, (1, 2)), alpha=0.8)
@@ -198,19 +193,20 @@ def spread(places: np.ndarray, sizes: np.ndarray, picture: tuple[int, int]) -> n
         places, sizes: (n, 2) centers, and widths and heights. [px]
         picture: Width and height, which no label leaves. [px]
     """
-    places = places.astype(float).copy()
+    low, high = sizes / 2, np.maximum(np.array(picture) - sizes / 2, sizes / 2)
+    places = places.astype(float)
     need = (sizes[:, None] + sizes[None, :]) / 2
     upper = np.triu(np.ones((len(places), len(places)), dtype=bool), 1)
     for _ in range(ROUNDS):
         apart = places[None, :] - places[:, None]
         lack = need - np.abs(apart)
         pairs = np.argwhere(upper & (lack > 0.5).all(axis=-1))
-        if not len(pairs):
+        if not len(pairs) and np.all((low <= places) & (places <= high)):
             break
         for i, j in pairs:
             axis = int(np.argmin(lack[i, j] / need[i, j]))
             way = 1.0 if apart[i, j, axis] >= 0 else -1.0
             places[i, axis] -= way * lack[i, j, axis] / 3
             places[j, axis] += way * lack[i, j, axis] / 3
-        places = np.clip(places, sizes / 2, np.maximum(np.array(picture) - sizes / 2, sizes / 2))
+        places = np.clip(places, low, high)
     return places

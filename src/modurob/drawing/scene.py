@@ -148,13 +148,14 @@ def _axes(
     organism: Organism, model: Model, q: np.ndarray, points: dict[str, np.ndarray]
 ) -> np.ndarray:
     """Ends of the active joints' axes: a little more than what the module spans along them."""
-    first = [model.body_link.tolist().index(link) for link in range(1, len(model.mass))]
-    T_w = model.forward_kinematics(q)[first] @ se3.inverse(model.body_placement[first])
-    found = []
-    for joint, T, screw in zip(model.joint_names, T_w, model.screw, strict=True):
+    T_wb, links, found = model.forward_kinematics(q), model.body_link.tolist(), []
+    for link, (joint, screw) in enumerate(zip(model.joint_names, model.screw, strict=True), 1):
         owner = joint.partition(".")[0]
-        if owner not in organism:  # a virtual joint of the base
+        # a virtual joint of the base, or the motor of an elastic joint, on the axis of its spring
+        if owner not in organism or link not in links:
             continue
+        body = links.index(link)
+        T = T_wb[body] @ se3.inverse(model.body_placement[body])
         # a virtual joint is a mere dot: its axis runs through what it carries
         carrier = (
             next(iter(organism.children(owner)), owner) if organism.kind(owner).virtual else owner
@@ -163,7 +164,7 @@ def _axes(
             continue
         v, w = screw[:3], screw[3:]
         direction = T[:3, :3] @ (w if w.any() else v)
-        through = T[:3, 3] + T[:3, :3] @ np.cross(w, v)
+        through = T[:3, 3]  # screws go through the origins of their links
         along = (points[carrier] - through) @ direction
         beyond = BEYOND * organism.kind(carrier).size
         ends = np.array([along.min() - beyond, along.max() + beyond])

@@ -113,8 +113,9 @@ def _join(canvas: list[list[str]], corner: tuple[int, int], heading: int, label:
     if heading % 2:  # up or down
         row = line if heading == 1 else line + HEIGHT - 1
         gap = row - 1 if heading == 1 else row + 1
-        start = column + CENTER_X - (len(label) - 1) // 2
-        canvas[row][start : start + len(label)] = label[: WIDTH - 2]
+        room = shorten(label, INSIDE)
+        start = column + CENTER_X - (len(room) - 1) // 2
+        canvas[row][start : start + len(room)] = room
         canvas[gap][column + CENTER_X] = "┃"
     else:
         edge = column + WIDTH - 1 if heading == 0 else column

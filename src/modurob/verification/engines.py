@@ -62,7 +62,9 @@ class Pinocchio:
         self.pin = _imported("pinocchio", "pin")
         root = [self.pin.JointModelFreeFlyer()] if model.free_base else []
         none = np.zeros(len(model.joint_names))
-        bare = dataclasses.replace(model, armature=none, stiffness=none)  # URDF has neither
+        bare = dataclasses.replace(  # URDF has neither armatures nor springs
+            model, armature=none, stiffness=none, organism=None, options=None
+        )
         with _written(write_urdf, bare, ".urdf") as path:
             self.peer = self.pin.buildModelFromUrdf(path, *root)
         self.peer.gravity.linear = model.gravity

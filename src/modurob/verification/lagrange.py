@@ -5,6 +5,7 @@ They are the printed ones and know nothing of modurob.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -93,11 +94,10 @@ def printed(organism: Organism, model: Model) -> LagrangeEquations | None:
             examples.crane, (m1, m2, sizes[2]),
         ),
     ):  # fmt: skip
-        try:
+        # no such example, say without mass
+        with contextlib.suppress(ModurobError):
             if same_numbers(example(*numbers).model("physical"), model):
                 return found
-        except ModurobError:  # no such example, say without mass
-            continue
     return None
 
 
