@@ -3,7 +3,7 @@ import { THREE } from "nicegui-scene";
 import { color, highlight, on, read, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
-import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
+import { Bodies, FINE, FLIP, matrix } from "modurob-web/solids.js";
 import { Manipulator, ghost_cast, slack } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
@@ -62,10 +62,10 @@ export default {
     S.eye = new Eye(canvas, () => (S.dirty = true));
     S.camera = S.eye.camera;
     S.scenery = new Scenery(S.scene, rich);
-    S.bodies = new Bodies(S.scene);
-    S.ghost = new Bodies(S.scene, 0.5);
-    S.other = new Bodies(S.scene, 0.28);
-    S.keyframes = new Bodies(S.scene, 0.22);
+    S.bodies = new Bodies(S.scene, rich);
+    S.ghost = new Bodies(S.scene, rich, 0.5);
+    S.other = new Bodies(S.scene, rich, 0.28);
+    S.keyframes = new Bodies(S.scene, rich, 0.22);
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
@@ -129,7 +129,8 @@ export default {
     // -- what is drawn beside the body -------------------------------------------------------------
     markers() {
       const { S } = this;
-      S.ports = new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 0.25, 24).rotateX(Math.PI / 2),
+      S.discs = [10, 24].map((edges) => new THREE.CylinderGeometry(1, 1, 0.25, edges).rotateX(Math.PI / 2));
+      S.ports = new THREE.InstancedMesh(S.discs[1],
         new THREE.MeshBasicMaterial({ transparent: true, opacity: 0.9 }), 2000);
       S.ports.count = 0;
       S.ports.frustumCulled = false;
@@ -301,6 +302,7 @@ export default {
       const { S } = this, ports = this.building && !S.playback.active && !S.live.active ? S.state?.ports ?? [] : [];
       const good = new THREE.Color(color("port")), bad = new THREE.Color(color("muted"));
       S.ports.count = Math.min(ports.length, 2000);
+      S.ports.geometry = S.discs[S.rich || ports.length <= FINE ? 1 : 0];
       const scale = new THREE.Vector3(), m = new THREE.Matrix4();
       for (let i = 0; i < S.ports.count; i++) {
         const port = ports[i], size = 0.16 * port.size;
