@@ -9,10 +9,6 @@ export function say(topic, detail) {
   hub.dispatchEvent(new CustomEvent(topic, { detail }));
 }
 
-export function say(topic, detail) {
-  hub.dispatchEvent(new CustomEvent(topic, { detail }));
-}
-
 // Returns a function that ends it.
 export function on(topic, listener) {
   const wrapped = (event) => listener(event.detail);
@@ -139,6 +135,21 @@ new MutationObserver(() => {
   say("theme");
 }).observe(document.body, { attributeFilter: ["class"] });
 
-// -- bodies come as JSON text ----------------------------------------------------------------------
+// -- bodies come as what differs from those before --------------------------------------------------
 
-export function read(data) { return typeof data === "string" ? JSON.parse(data) : data; }
+// Lists of a component, put together of pieces of what it had and of what is new.
+export class Received {
+  lists = {};
+  count = 0;
+
+  read(data) {
+    if (typeof data !== "string") return data; // whole
+    const { number, lists, rest } = JSON.parse(data);
+    if (number !== this.count++) { location.reload(); throw new Error("a message was lost"); }
+    for (const [name, pieces] of Object.entries(lists)) {
+      const before = this.lists[name] ?? [];
+      this.lists[name] = pieces.flatMap((piece) => piece.new ?? before.slice(...piece.old));
+    }
+    return { ...rest, ...this.lists };
+  }
+}

@@ -1,6 +1,6 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
 import { THREE } from "nicegui-scene";
-import { color, highlight, on, read, say } from "modurob-web/bus.js";
+import { color, highlight, on, Received, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, FINE, FLIP, matrix } from "modurob-web/solids.js";
@@ -70,6 +70,7 @@ export default {
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
     S.state = S.selected = null;
+    S.received = new Received();
     S.chosen = new Set();
     S.ray = new THREE.Raycaster();
     S.aimed = (event) => this.aimed(event);
@@ -175,8 +176,12 @@ export default {
     },
 
     // -- what the server sends ---------------------------------------------------------------------
-    set_state(given) {
-      const { S } = this, first = !S.state?.cast, state = read(given);
+    set_state(data) {
+      const { bodies, modules, solids, joints, ...state } = this.S.received.read(data);
+      this.show_state({ ...state, cast: modules.length ? { bodies, modules, solids, joints } : null });
+    },
+    show_state(state) {
+      const { S } = this, first = !S.state?.cast;
       S.state = state;
       S.playback.stop();
       S.live.stop();
@@ -294,7 +299,7 @@ export default {
       this.played = false;
       this.scale = null;
       this.$refs.way.textContent = "";
-      if (S.state?.cast) this.set_state({ ...S.state, fit: false });
+      if (S.state?.cast) this.show_state({ ...S.state, fit: false });
     },
 
     // -- drawing -----------------------------------------------------------------------------------
