@@ -5,6 +5,14 @@ const hub = new EventTarget();
 // an element that comes or goes has all beside it styled anew: with 500 modules half of what a click costs the page.
 for (const style of document.querySelectorAll("style")) if (style.textContent.includes("#esm-fallback ~")) style.remove();
 
+// NiceGUI writes the color scheme at each update of the page, and browsers style everything anew for it.
+const scheme = document.getElementById("nicegui-color-scheme");
+if (scheme) {
+  scheme.setAttribute = (name, value) => {
+    if (scheme.getAttribute(name) !== value) Element.prototype.setAttribute.call(scheme, name, value);
+  };
+}
+
 export function say(topic, detail) {
   hub.dispatchEvent(new CustomEvent(topic, { detail }));
 }
