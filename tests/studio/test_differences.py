@@ -3,6 +3,7 @@
 import json
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def rng():
 
 def test_a_component_is_sent_each_row_once():
     told = []
-    element = SimpleNamespace(run_method=lambda *args: told.append(args))
+    element: Any = SimpleNamespace(run_method=lambda *args: told.append(args))
     sender = Sender(element, "set_plan")
     sender.send({"cells": ["a", "b"], "links": []}, hidden=3)
     sender.send({"cells": ["a", "b", "c"], "links": []}, hidden=4)
