@@ -213,10 +213,14 @@ def sites(
 ) -> Iterator[Site]:
     """Every free port with what the kind would do there."""
     name, count = next_name(organism), 0
+    known: dict[tuple[int, int | str], tuple[int | str, int]] = {}  # hashing datasheets costs more
     for module in organism.modules:
         near = organism.kind(module)
         for port in organism.free_ports(module):
-            mine, angle = usual_way(near, port, kind, child_port, turn)
+            way = known.get((id(near), port))
+            if way is None:
+                way = known[id(near), port] = usual_way(near, port, kind, child_port, turn)
+            mine, angle = way
             count += 1
             how = (module, port, name, mine)
             why = refusal(organism.dock, *how, kind=kind, turn=angle) if count <= MOST_SITES else ""

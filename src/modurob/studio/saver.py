@@ -8,6 +8,7 @@ from collections.abc import Callable
 from modurob import ModurobError
 
 FLUSH_S = 30.0  # at most: a disk that does not answer must not hold the studio
+LATER_S = 0.05  # before a write: the page that shows the edit goes first
 PAUSE_S = 0.3  # after a write: a slider that moves need not be written forty times a second
 
 
@@ -41,6 +42,8 @@ class Saver:
     def _work(self) -> None:
         while True:
             with self._changed:
+                if self._waiting:
+                    self._changed.wait_for(lambda: self._hurried, LATER_S)
                 make = self._latest
                 if not self._waiting or make is None:
                     self._worker = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 import threading
@@ -210,6 +211,7 @@ def serve(
     logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
     if browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
+    gc.freeze()  # what was imported stays: to look through it again and again costs clicks time
     try:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             server.run(sockets=[door])

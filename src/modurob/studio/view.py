@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from nicegui import json
 from nicegui.element import Element
 
 # imported for what they bring to the browser: three.js and ECharts
@@ -15,12 +14,15 @@ from nicegui.elements.scene import Scene as Scene
 from modurob import Model, ModurobError, Organism
 from modurob.scenario.settings import PATHS
 from modurob.studio import edits, keyframes, view_data
+from modurob.studio.differences import Sender
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 MOST_GHOSTS = 12  # of a motion through points
-NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
+SCENE = ("bodies", "modules", "solids", "joints", "poses", "values", "ports")  # lists of the stage
+PLAN = ("cells", "links", "sites")
+TREE = ("modules", "sites")
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
@@ -68,12 +70,14 @@ class BodyView:
 
     def __init__(self, page: Page, stage: Stage, plan: PlanView, tree: TreeView) -> None:
         self.page, self.stage, self.plan, self.tree = page, stage, plan, tree
-        self._sent: tuple[Any, ...] = ()
+        self._states = Sender(stage, "set_state")
+        self._plans, self._trees = Sender(plan, "set_plan"), Sender(tree, "set_tree")
+        self._drawn: tuple[Any, ...] = ()
         self._ghosts: list[Any] = []
 
     def follow(self, topic: str, fit: bool = False) -> None:
         """Show what changed; with `fit` the camera moves to show all."""
-        if topic == "body" or (topic == "settings" and self._model_settings() != self._sent):
+        if topic == "body" or (topic == "settings" and self._model_settings() != self._drawn):
             self.body(fit)
         elif topic == "pose":
             self.pose()
@@ -86,32 +90,28 @@ class BodyView:
         """The whole body, and where another module could dock."""
         page, session = self.page, self.page.session
         organism = session.organism
-        self._sent = self._model_settings()
+        self._drawn = self._model_settings()
         if organism is None:
-            _send(self.stage, "set_state", {"cast": None})
-            _send(self.plan, "set_plan", NOTHING)
-            _send(self.tree, "set_tree", {"modules": [], "sites": {}, "kind": ""})
+            self._states.send(dict.fromkeys(SCENE, ()), fit=False)
+            self._plans.send(dict.fromkeys(PLAN, ()), hidden=0)
+            self._trees.send(dict.fromkeys(TREE, ()), kind="")
             self.keyframes()
             return
         model = self._model(organism)
         kind = session.kind(page.kind)
         sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
-        _send(
-            self.stage,
-            "set_state",
-            {
-                "cast": view_data.scene_data(organism, model),
-                **self._posed(model),
-                "ports": view_data.ports(organism, model, sites),
-                "fit": fit,
-            },
-        )
+        scene = {**view_data.scene_data(organism, model), **self._posed(model)}
+        ports = view_data.ports(organism, model, sites)
+        self._states.send({**scene, "ports": ports}, fit=fit)
         if self.plan.visible:
-            _send(self.plan, "set_plan", view_data.plan(organism, sites))
+            plan = view_data.plan(organism, sites)
+            self._plans.send({name: plan[name] for name in PLAN}, hidden=plan["hidden"])
         else:
-            _send(self.plan, "set_plan", {**NOTHING, "hidden": len(organism)})
+            self._plans.send(dict.fromkeys(PLAN, ()), hidden=len(organism))
         if self.tree.visible:
-            _send(self.tree, "set_tree", view_data.tree(organism, kind, sites))
+            tree = view_data.tree(organism, kind, sites)
+            lists = {"modules": tree["modules"], "sites": [*tree["sites"].items()]}
+            self._trees.send(lists, kind=tree["kind"])
         self.keyframes()
 
     def pose(self) -> None:
@@ -183,11 +183,3 @@ class BodyView:
         """The settings that change what is drawn."""
         settings = self.page.session.settings
         return settings.hinges, settings.base, settings.locked
-
-
-def _send(element: Element, method: str, data: dict[str, Any]) -> None:
-    """Call a method with data as JSON text, which a browser reads faster than a script.
-
-    For a body of 500 modules: 4 ms instead of 15 ms.
-    """
-    element.run_method(method, json.dumps(data))

@@ -72,14 +72,18 @@ def main_color(kind: ModuleType) -> str:
 def scene_data(organism: Organism, model: Model) -> dict[str, Any]:
     """Everything that can be drawn of a body in motion, fixed to its bodies."""
     modules, solids = [], []
+    shapes: dict[tuple[int, bool], Any] = {}  # hashing datasheets costs more
     for index, name in enumerate(organism.modules):
         kind = organism.kind(name)
         about = {"name": name, "kind": kind.name, "base": name == organism.base}
         modules.append({**about, "body": model.modules[name], "size": kind.size})
         as_one = model.is_merged(name)
-        for body, solid in _solids(kind, as_one):
+        key = (id(kind), as_one)
+        if key not in shapes:
+            shapes[key] = _solids(kind, as_one)
+        for body, solid in shapes[key]:
             where = model.body_index(name if as_one else f"{name}.{body}")
-            solids.append(solid | {"body": where, "module": index})
+            solids.append({**solid, "body": where, "module": index})
     return {
         "bodies": list(model.body_names),
         "modules": modules,
@@ -114,14 +118,22 @@ def _limits(model: Model) -> list[list[float]]:
 
 def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[str, Any]]:
     """The free ports, fixed to bodies, with what the chosen kind would do there."""
-    return [
-        {
-            **site._asdict(),
-            **port_place(organism, model, site.module, site.port),
-            "size": organism.kind(site.module).size,
-        }
-        for site in found
-    ]
+    shown = []
+    places: dict[tuple[int, int | str, bool], tuple[str, list[float]]] = {}  # as `shapes` above
+    for module, label, child_port, turn, why in found:
+        kind, as_one = organism.kind(module), model.is_merged(module)
+        key = (id(kind), label, as_one)
+        if key not in places:
+            places[key] = _port(kind, label, as_one)
+        body, place = places[key]
+        where = model.body_index(module if as_one else f"{module}.{body}")
+        shown.append(
+            {
+                "module": module, "port": label, "child_port": child_port, "turn": turn,
+                "why": why, "body": where, "pose": place, "size": kind.size,
+            }
+        )  # fmt: skip
+    return shown
 
 
 def port_place(organism: Organism, model: Model, module: str, label: int | str) -> dict[str, Any]:
@@ -135,21 +147,17 @@ def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
     """The cubes in the plane of the base, seen from above, and where more could dock."""
     grid = _grid_of(organism)
     cells, links = [], []
+    looks: dict[tuple[int, int], dict[str, Any]] = {}  # as `shapes` above
     for name in organism.modules:
         place, kind = organism.place(name), organism.kind(name)
         if place is None or place.grid != grid:
             continue
-        quarter = place.quarter
-        sides = [
-            {"port": label, "heading": (heading(kind, label) + quarter) % 4} for label in kind.docks
-        ]
+        key = (id(kind), place.quarter)
+        if key not in looks:
+            looks[key] = _seen_from_above(kind, place.quarter)
         cells.append(
-            {
-                "name": name, "kind": kind.name, "base": name == organism.base,
-                "symbol": kind.symbol, "color": main_color(kind), "hinge": _hinge(kind, quarter),
-                "x": place.x, "y": place.y, "quarter": quarter, "sides": sides,
-            }
-        )  # fmt: skip
+            {"name": name, "base": name == organism.base, "x": place.x, "y": place.y, **looks[key]}
+        )
     shown = {cell["name"]: cell for cell in cells}
     for entry in organism.dockings:
         if entry.parent in shown and entry.child in shown:
@@ -163,6 +171,15 @@ def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
         "sites": [site._asdict() for site in found if site.module in shown],
         "hidden": len(organism) - len(cells),
     }
+
+
+def _seen_from_above(kind: ModuleType, quarter: int) -> dict[str, Any]:
+    """A cube that is turned by so many quarter turns."""
+    sides = [
+        {"port": label, "heading": (heading(kind, label) + quarter) % 4} for label in kind.docks
+    ]
+    about = {"kind": kind.name, "symbol": kind.symbol, "color": main_color(kind)}
+    return {**about, "hinge": _hinge(kind, quarter), "quarter": quarter, "sides": sides}
 
 
 def tree(organism: Organism, kind: ModuleType, found: Iterable[Site]) -> dict[str, Any]:

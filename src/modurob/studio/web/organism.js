@@ -1,9 +1,9 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
 import { THREE } from "nicegui-scene";
-import { color, highlight, on, read, say } from "modurob-web/bus.js";
+import { color, highlight, on, Received, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
-import { Bodies, FLIP, matrix } from "modurob-web/solids.js";
+import { Bodies, FINE, FLIP, matrix } from "modurob-web/solids.js";
 import { Manipulator, ghost_cast, slack } from "modurob-web/manipulator.js";
 import { Playback } from "modurob-web/playback.js";
 import { WEIGHT } from "modurob-web/contact.js";
@@ -62,14 +62,15 @@ export default {
     S.eye = new Eye(canvas, () => (S.dirty = true));
     S.camera = S.eye.camera;
     S.scenery = new Scenery(S.scene, rich);
-    S.bodies = new Bodies(S.scene);
-    S.ghost = new Bodies(S.scene, 0.5);
-    S.other = new Bodies(S.scene, 0.28);
-    S.keyframes = new Bodies(S.scene, 0.22);
+    S.bodies = new Bodies(S.scene, rich);
+    S.ghost = new Bodies(S.scene, rich, 0.5);
+    S.other = new Bodies(S.scene, rich, 0.28);
+    S.keyframes = new Bodies(S.scene, rich, 0.22);
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
     S.state = S.selected = null;
+    S.received = new Received();
     S.chosen = new Set();
     S.ray = new THREE.Raycaster();
     S.aimed = (event) => this.aimed(event);
@@ -129,7 +130,8 @@ export default {
     // -- what is drawn beside the body -------------------------------------------------------------
     markers() {
       const { S } = this;
-      S.ports = new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 0.25, 24).rotateX(Math.PI / 2),
+      S.discs = [10, 24].map((edges) => new THREE.CylinderGeometry(1, 1, 0.25, edges).rotateX(Math.PI / 2));
+      S.ports = new THREE.InstancedMesh(S.discs[1],
         new THREE.MeshBasicMaterial({ transparent: true, opacity: 0.9 }), 2000);
       S.ports.count = 0;
       S.ports.frustumCulled = false;
@@ -174,8 +176,12 @@ export default {
     },
 
     // -- what the server sends ---------------------------------------------------------------------
-    set_state(given) {
-      const { S } = this, first = !S.state?.cast, state = read(given);
+    set_state(data) {
+      const { bodies, modules, solids, joints, ...state } = this.S.received.read(data);
+      this.show_state({ ...state, cast: modules.length ? { bodies, modules, solids, joints } : null });
+    },
+    show_state(state) {
+      const { S } = this, first = !S.state?.cast;
       S.state = state;
       S.playback.stop();
       S.live.stop();
@@ -293,7 +299,7 @@ export default {
       this.played = false;
       this.scale = null;
       this.$refs.way.textContent = "";
-      if (S.state?.cast) this.set_state({ ...S.state, fit: false });
+      if (S.state?.cast) this.show_state({ ...S.state, fit: false });
     },
 
     // -- drawing -----------------------------------------------------------------------------------
@@ -301,6 +307,7 @@ export default {
       const { S } = this, ports = this.building && !S.playback.active && !S.live.active ? S.state?.ports ?? [] : [];
       const good = new THREE.Color(color("port")), bad = new THREE.Color(color("muted"));
       S.ports.count = Math.min(ports.length, 2000);
+      S.ports.geometry = S.discs[S.rich || ports.length <= FINE ? 1 : 0];
       const scale = new THREE.Vector3(), m = new THREE.Matrix4();
       for (let i = 0; i < S.ports.count; i++) {
         const port = ports[i], size = 0.16 * port.size;

@@ -1,5 +1,5 @@
 // The organism from above, on a grid: click to dock, drag to move, right-click to remove.
-import { highlight, on, read } from "modurob-web/bus.js";
+import { highlight, on, Received } from "modurob-web/bus.js";
 import { slack } from "modurob-web/manipulator.js";
 
 const EDGE = 0.3; // of a cell: this near to a side means that side
@@ -55,8 +55,10 @@ export default {
       return `${this.center[0] - width / 2} ${-this.center[1] - height / 2} ${width} ${height}`;
     },
     far() { const [w, h] = this.size; return w / (this.zoom * Math.max(1, w / h)) < READABLE; },
+    marks() { return new Set([this.selected, ...this.chosen]); },
     label() { return `Plan of the organism, ${this.plan.cells.length} modules`; },
   },
+  created() { this.received = new Received(); },
   mounted() {
     this.observer = new ResizeObserver(() => { this.size = [this.$el.clientWidth || 400, this.$el.clientHeight || 300]; });
     this.observer.observe(this.$el);
@@ -71,9 +73,7 @@ export default {
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
     set_plan(plan) {
-      const { cells, links, ...rest } = read(plan);
-      // what is as before is not drawn anew: a body may have hundreds
-      this.plan = Object.freeze({ ...rest, cells: kept(cells, this.plan.cells, "name"), links: kept(links, this.plan.links, "child") });
+      this.plan = Object.freeze(this.received.read(plan));
       this.ghost = this.bubble = this.drag = null;
       this.follow();
       if (this.turned) this.show(this.target(this.over)); // as it docks now
@@ -91,7 +91,7 @@ export default {
 
     // -- geometry ----------------------------------------------------------------------------------
     at(cell) { return `translate(${cell.x} ${-cell.y})`; },
-    marked(cell) { return cell.name === this.selected || this.chosen.includes(cell.name); },
+    marked(cell) { return this.marks.has(cell.name); },
     step(side) { return STEPS[side.heading]; },
     short(name) { return name.length > 5 ? name.slice(0, 4) + "…" : name; },
     cell_at(x, y) { return this.plan.cells.find((c) => c.x === x && c.y === y); },
@@ -268,9 +268,3 @@ export default {
     },
   },
 };
-
-// Entries, those of before where they are the same.
-function kept(entries, before, key) {
-  const old = new Map(before.map((entry) => [entry[key], entry]));
-  return entries.map((entry) => (JSON.stringify(old.get(entry[key])) === JSON.stringify(entry) ? old.get(entry[key]) : entry));
-}

@@ -3,10 +3,12 @@ import { on } from "modurob-web/bus.js";
 
 const MANY = 60; // joints: only those in view are laid out while a body is dragged
 
+const STEP = 40; // milliseconds between two poses that are sent
+
 export default {
   template: `
     <div class="slides" :class="{ goals, many: joints.length > MANY }" tabindex="0" role="group" :aria-label="goals ? 'Goals of joints' : 'Joints'">
-      <div v-for="joint in joints" :key="joint.name" class="slide" :data-joint="joint.name" :data-module="joint.module">
+      <div v-for="joint in joints" :key="joint.name" v-memo="[joint, joint.value, joint.rate, joint.measured]" class="slide" :data-joint="joint.name" :data-module="joint.module">
         <label :for="id(joint)" :title="joint.name">{{ joint.name }}</label>
         <input :id="id(joint)" type="range" :title="'from ' + shown(joint, joint.lower) + ' to ' + shown(joint, joint.upper)" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
                :value="joint.value" @input="slide(joint, $event.target.valueAsNumber)" @dblclick="slide(joint, 0)" />
@@ -36,8 +38,13 @@ export default {
     slide(joint, value) {
       joint.value = value;
       this.waiting = { ...(this.waiting ?? {}), [joint.name]: value };
-      if (this.timer) return;
-      this.timer = setTimeout(() => { this.timer = null; this.$emit("pose", this.waiting); this.waiting = null; }, 40);
+      if (!this.timer) this.tell();
+    },
+    // The first value at once, those after it in steps.
+    tell() {
+      this.timer = this.waiting && setTimeout(() => this.tell(), STEP);
+      if (this.waiting) this.$emit("pose", this.waiting);
+      this.waiting = null;
     },
   },
 };

@@ -3,6 +3,7 @@ import { THREE } from "nicegui-scene";
 
 export const FLIP = new THREE.Matrix4().makeRotationX(Math.PI); // of a port that mates
 const BEVEL = 0.06; // of the shortest edge
+export const FINE = 600; // solids that are drawn with round edges without a graphics card, where each triangle costs
 
 // A box with rounded edges: the corners of a finer box pulled onto a smaller one plus a radius.
 function rounded([x, y, z]) {
@@ -29,17 +30,17 @@ function rounded([x, y, z]) {
   return geometry;
 }
 
-function geometry(form, size) {
-  if (form === "box") return rounded(size);
-  if (form === "sphere") return new THREE.SphereGeometry(size[0], 28, 18);
-  return new THREE.CylinderGeometry(size[0], size[0], size[1], 36).rotateX(Math.PI / 2);
+function geometry(form, size, fine) {
+  if (form === "box") return fine ? rounded(size) : new THREE.BoxGeometry(...size);
+  if (form === "sphere") return new THREE.SphereGeometry(size[0], ...(fine ? [28, 18] : [10, 6]));
+  return new THREE.CylinderGeometry(size[0], size[0], size[1], fine ? 36 : 10).rotateX(Math.PI / 2);
 }
 
 const shapes = new Map();
-function shared(form, size) {
-  const key = `${form} ${size}`;
+function shared(form, size, fine) {
+  const key = `${form} ${size} ${fine}`;
   if (!shapes.has(key)) {
-    shapes.set(key, geometry(form, size));
+    shapes.set(key, geometry(form, size, fine));
     shapes.get(key).computeBoundingBox();
   }
   return shapes.get(key);
@@ -54,10 +55,11 @@ export function matrix(numbers, offset = 0, into = new THREE.Matrix4()) {
 const P = new THREE.Vector3(), Q = new THREE.Quaternion(), ONE = new THREE.Vector3(1, 1, 1);
 const M = new THREE.Matrix4(), C = new THREE.Color(), END = new THREE.Color(), BOX = new THREE.Box3();
 
-// Drawn bodies of one organism. `opacity` below 1 makes a ghost of it.
+// Drawn bodies of one organism. `rich` if there is a graphics card; `opacity` below 1 makes a ghost of it.
 export class Bodies {
-  constructor(scene, opacity = 1, tint = null) {
+  constructor(scene, rich, opacity = 1, tint = null) {
     this.group = new THREE.Group();
+    this.rich = rich;
     this.opacity = opacity;
     this.tint = tint;
     this.meshes = [];
@@ -76,14 +78,14 @@ export class Bodies {
     this.clear();
     this.cast = cast;
     this.frames = cast.bodies.map(() => new THREE.Matrix4());
-    const groups = new Map();
+    const groups = new Map(), fine = this.rich || cast.solids.length <= FINE;
     for (const solid of cast.solids) {
       const key = `${solid.form} ${solid.size}`;
       if (!groups.has(key)) groups.set(key, []);
       groups.get(key).push(solid);
     }
     for (const solids of groups.values()) {
-      const mesh = new THREE.InstancedMesh(shared(solids[0].form, solids[0].size), this.material, solids.length);
+      const mesh = new THREE.InstancedMesh(shared(solids[0].form, solids[0].size, fine), this.material, solids.length);
       mesh.frustumCulled = false;
       mesh.castShadow = mesh.receiveShadow = this.opacity === 1;
       mesh.userData = {

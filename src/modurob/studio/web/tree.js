@@ -1,5 +1,5 @@
 // The modules as a tree, each with the ports that are free: search, choose, rename, dock, all by keys, too.
-import { highlight, read } from "modurob-web/bus.js";
+import { highlight, Received } from "modurob-web/bus.js";
 
 export default {
   template: `
@@ -21,7 +21,7 @@ export default {
         <div v-if="!rows.length" class="note" style="padding: 10px">{{ search ? 'No module matches.' : 'There is no module yet: choose a kind above and press Enter.' }}</div>
       </div>
     </div>`,
-  data: () => ({ modules: [], sites: {}, kind: "", search: "", closed: new Set(), chosen: new Set(), focus: null, naming: null, draft: "" }),
+  data: () => ({ modules: [], sites: new Map(), kind: "", search: "", closed: new Set(), chosen: new Set(), focus: null, naming: null, draft: "" }),
   computed: {
     last() { return this.modules[this.modules.length - 1]?.name; }, // nothing is chosen: it is docked to the end
     children() { return new Set(this.modules.map((m) => m.parent)); },
@@ -34,21 +34,19 @@ export default {
         if (!match || hidden.has(module.name)) continue;
         rows.push({ ...module, source: module, key: module.name, inner: !wanted && this.children.has(module.name) });
         if (module.name !== open) continue;
-        for (const site of this.sites[module.name] ?? []) rows.push({ key: `${module.name}:${site.label}`, name: module.name, depth: module.depth + 1, source: site, ...site });
+        for (const site of this.sites.get(module.name) ?? []) rows.push({ key: `${module.name}:${site.label}`, name: module.name, depth: module.depth + 1, source: site, ...site });
       }
       return rows;
     },
   },
+  created() { this.received = new Received(); },
   mounted() { window.modurob = { ...(window.modurob ?? {}), tree: this }; },
 
   methods: {
     // -- what the server sends ---------------------------------------------------------------------
     set_tree(tree) {
-      let { modules, sites, kind } = read(tree);
-      // rows that are as before are not drawn anew: a body may have hundreds
-      const before = new Map(this.modules.map((m) => [m.name, m]));
-      modules = modules.map((m) => (same(m, before.get(m.name)) ? before.get(m.name) : m));
-      Object.assign(this, { modules: Object.freeze(modules), sites: Object.freeze(sites), kind });
+      const { modules, sites, kind } = this.received.read(tree);
+      Object.assign(this, { modules: Object.freeze(modules), sites: Object.freeze(new Map(sites)), kind });
       if (!modules.some((m) => m.name === this.naming)) this.naming = null;
       const docked = this.wanted && modules.find((m) => m.parent === this.wanted.name && m.held === this.wanted.label);
       const renamed = modules.some((m) => m.name === this.renamed) ? this.renamed : null;
@@ -130,5 +128,3 @@ export default {
     },
   },
 };
-
-function same(a, b) { return Boolean(b) && Object.keys(a).every((key) => a[key] === b[key]); }

@@ -42,7 +42,7 @@ export async function show(place, { state, run }) {
       </div>`,
     data: () => ({ run: Boolean(run), panels: [], chosen: [] }),
     mounted() {
-      if (state) this.$refs.stage.set_state({ ...state, fit: true });
+      if (state) this.$refs.stage.show_state({ ...state, fit: true });
       else this.$refs.player.show_run(data);
     },
     methods: {
