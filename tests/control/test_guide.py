@@ -46,7 +46,7 @@ def test_the_gains_that_the_thesis_prints_do_what_the_guide_says():
     """The table's poles and times, from polynomials and from the motion of the pendulum."""
     number = r"([−\d.]+)"
     cells = rf"{number} \| {number} \| {number}, {number} \| {number} s"
-    row = rf"^\| [12] \| (right|as printed) \| {cells} \|$"
+    row = rf"^\| [12] \| (correct|as printed) \| {cells} \|$"
     rows = re.findall(row, page("control"), re.MULTILINE)
     assert len(rows) == 4
     values = {}
@@ -55,12 +55,12 @@ def test_the_gains_that_the_thesis_prints_do_what_the_guide_says():
         assert sorted(poles) == pytest.approx(sorted(np.roots([1, k1, k0])), rel=DIGITS)
         assert time == pytest.approx(gains.settling_time(k0, k1), rel=DIGITS)
         values[kind, joint] = k0, k1, time
-    assert values["right", 0][:2] == (6, 5)
-    assert values["right", 1][:2] == (50, 15)
+    assert values["correct", 0][:2] == (6, 5)
+    assert values["correct", 1][:2] == (50, 15)
     for joint in (0, 1):  # printed with the two swapped
-        assert values["as printed", joint][:2] == values["right", joint][1::-1]
+        assert values["as printed", joint][:2] == values["correct", joint][1::-1]
     model = examples.double_pendulum().model("physical")
-    for kind in ("right", "as printed"):
+    for kind in ("correct", "as printed"):
         k0, k1, times = zip(*(values[kind, joint] for joint in (0, 1)), strict=True)
         run = simulate(model, None, None, 20.0, ComputedTorque(model, k0, k1), "DOP853",
                        reference=np.ones(2), record=0.01)  # fmt: skip
