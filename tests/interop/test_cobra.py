@@ -515,6 +515,25 @@ def test_what_was_edited_wins_over_the_datasheet_that_travels_along(written):
     assert hinge.upper == 0.5
 
 
+def test_meshes_that_were_edited_win_and_others_are_kept(tmp_path):
+    near, far = SLIDE["bodies"]
+    mesh = {"type": "mesh", "parameters": {"file": "a.stl", "scale": [1, 1, 1]}}
+    kinds = read_cobra_modules(
+        dump(tmp_path / "m.json", {**SLIDE, "bodies": [{**near, "visual": mesh}, far]})
+    )
+    assert kinds["slide"].meshes
+    write_cobra_modules(kinds, tmp_path / "ours.json")
+    text = (tmp_path / "ours.json").read_text()
+    (entry,) = json.loads(text)["modules"]
+    (visual,) = (x for x in entry["bodies"][0]["visual"] if x["type"] == "mesh")
+    visual["parameters"]["file"] = "b.stl"
+    heavier = json.loads(text)["modules"]
+    heavier[0]["bodies"][0]["mass"] *= 2
+    for modules, file in (([entry], "b.stl"), (heavier, "a.stl")):
+        (mesh,) = read_cobra_modules(dump(tmp_path / "e.json", modules))["slide"].meshes
+        assert mesh.file == file
+
+
 def test_entries_of_another_kind_are_edited():
     assert _same([1, {"x": 2.0}], [1.0, {"x": 2 + 1e-13}])
     assert not _same([1.0], [1 + 1e-11])

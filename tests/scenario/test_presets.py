@@ -205,6 +205,7 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
         assert told[text].get_color() == color
     bold = [text for text, each in told.items() if each.get_fontweight() == "bold"]
     assert bold == ["The paper states", "Measured here", "Not printed in the paper, chosen here"]
+    assert {(text.xy, text.xyann[0]) for text in right.axes[0].texts} == {((0, 1), 0)}
     heights = [text.xyann[1] for text in right.axes[0].texts]
     assert heights[0] == -6
     assert set(np.round(np.diff(heights), 9)) == {-13.5}

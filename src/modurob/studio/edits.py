@@ -106,9 +106,7 @@ def dock(
         return Organism.start(kind, next_name(None))
     if parent is None or port is None:
         raise DockingError("click a free side of a module: a new module docks to one that is there")
-    near = organism.kind(parent)
-    near.port(port)
-    mine, angle = usual_way(near, port, kind, child_port, turn)
+    mine, angle = usual_way(organism.kind(parent), port, kind, child_port, turn)
     return organism.dock(parent, port, next_name(organism), mine, kind=kind, turn=angle)
 
 
