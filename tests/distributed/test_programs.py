@@ -8,12 +8,15 @@ import pytest
 
 import modurob as mr
 from modurob.distributed import GearedDrive, Message, PlantOptions
+from modurob.distributed import drive as drives
 from modurob.distributed import plant as plants
+from modurob.distributed.balancing import program as balancing
 from modurob.distributed.balancing.program import BalancingProgram, StandingProgram
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedMemory
+from modurob.distributed.mass import processes as masses
 from modurob.distributed.mass.processes import MassProcesses, MassProgram
 from modurob.distributed.plant import Plant, PlantProgram, Push
 from modurob.stepping import RK4, SemiImplicitEuler
@@ -70,7 +73,7 @@ def test_an_answer_to_an_earlier_question_is_not_taken(monkeypatch):
     made = network(_questions=6)
     late = {"answer": 6, "knowledge": None}
     heard = [[late], [], [late, {"answer": 7, "knowledge": whole}]]
-    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr(masses, "time", SimpleNamespace(monotonic=lambda: 100.0))
     ends = []
     made._hear = lambda module, end: ends.append(end) or heard.pop(0)
     assert made.knowledge("m1").total.tolist() == np.eye(4).tolist()
@@ -95,7 +98,7 @@ def test_processes_of_a_network_are_started_then_heard_then_docked(monkeypatch):
             parent.addresses[name] = f"at {name}"
 
     made._hear = hear
-    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr(masses, "time", SimpleNamespace(monotonic=lambda: 100.0))
     made._start({"x": 1})
     assert heard == [("m0", 160.0), ("m0", 160.0), ("m1", 160.0)]
     assert parent.sent == [
@@ -130,7 +133,7 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
         now[0] += 1
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr("modurob.distributed.mass.processes.time", clock)
+    monkeypatch.setattr(masses, "time", clock)
     made = network()
     assert made.wait(lambda: now[0] >= 14)
     assert made.wait(lambda: False, 2.5) is False
@@ -145,9 +148,8 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
 class Clock:
     def __init__(self, monkeypatch, now):
         self.now = now
-        monkeypatch.setattr(
-            "modurob.distributed.balancing.program.time.monotonic", lambda: self.now
-        )
+        for module in (balancing, drives):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 @pytest.fixture
@@ -161,7 +163,6 @@ def test_a_module_that_balances_works_at_its_ticks_and_keeps_messages_until_then
     monkeypatch, memory
 ):
     clock = Clock(monkeypatch, 100.0)
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: clock.now)
     program = BalancingProgram({
         "kind": KIND, "options": {"law": "shared"}, "interval": 0.04,
         "drive": {"path": memory.path, "slot": 1},
@@ -194,7 +195,6 @@ def test_a_module_that_balances_works_at_its_ticks_and_keeps_messages_until_then
 
 def test_a_module_that_stands_counts_simulated_seconds_and_feels_the_ground(monkeypatch, memory):
     clock = Clock(monkeypatch, 50.0)
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: clock.now)
     program = StandingProgram({
         "kind": KIND, "options": {"frames": 2, "frame": [0, "4"], "period": 0.02}, "interval": 0.08,
         "drive": {"path": memory.path, "slot": 0}, "speed": 0.25,
@@ -483,9 +483,9 @@ def program(monkeypatch, memory):
     now = [10.0]
     monkeypatch.setattr(plants, "Plant", World)
     monkeypatch.setattr(plants, "_warm_up", lambda options: None)
-    monkeypatch.setattr(plants.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(plants, "time", SimpleNamespace(monotonic=lambda: now[0]))
     removed = []
-    monkeypatch.setattr("atexit.register", removed.append)
+    monkeypatch.setattr(plants, "atexit", SimpleNamespace(register=removed.append))
 
     def made(**options):
         found = PlantProgram({"options": options, "memory": memory.path})
