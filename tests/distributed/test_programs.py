@@ -387,23 +387,42 @@ def test_joints_of_the_plant_stop_at_their_limits_and_move_as_their_drives_need(
         assert type(one._integrator) is SemiImplicitEuler
 
 
-def test_contact_sensors_of_the_plant_feel_its_ground(monkeypatch):
-    one = giusti("b", ground=mr.Ground(friction=0.4))
+def test_contact_sensors_of_the_plant_feel_its_ground():
+    one = Plant(PlantOptions(ground=mr.Ground(friction=0.4, lift=True), geared=True))
+    one.add("m0", SUPERBOT)
     assert one.contacts() == one.observed() == {}  # there is no robot
-    one.state = SimpleNamespace(organism="organism", model="model", q=1, v=2)
-    assert one.contacts() == one.observed() == {}
-    one.t, one._contact = (
-        0.5,
-        SimpleNamespace(
-            touching=lambda q, v: ("touching", q, v), observed=lambda q, v: {"contact": (q, v)}
-        ),
-    )
-    monkeypatch.setattr(plants, "contact_readings", lambda *given: given)
-    assert one.contacts() == ("organism", "model", 1, ("touching", 1, 2), 0.4)
-    assert one.observed() == {"t": 0.5, "q": 1, "v": 2, "contact": (1, 2)}
-    level = giusti("b")
-    level.state, level._contact = one.state, one._contact
-    assert level.contacts() == {}
+    one.plug(("base", "out"), ("m0", "1"))
+    one.fault("m0", "stuck")
+    one.advance(0.2)
+    seen, q = one.observed(), one.state.q
+    assert seen["t"] == one.t == pytest.approx(0.2)
+    np.testing.assert_array_equal(seen["q"], q)
+    np.testing.assert_array_equal(seen["v"], one.state.v)
+    weight = 9.81 * SUPERBOT.mass
+    np.testing.assert_allclose(seen["contact"].sum(axis=0), [0, 0, weight], atol=0.01 * weight)
+    ((module, reading),) = one.contacts().items()
+    assert module == "m0"
+    np.testing.assert_allclose(reading[:3], q[:3])
+    normal = mr.spatial.so3.from_quaternion(q[3:7]) @ reading[10:13]
+    np.testing.assert_allclose(normal, [0, 0, 1], atol=1e-9)
+    assert reading[13] == 0.4
+    held = giusti("b")
+    held.plug(("base", "out"), ("m0", "in"))
+    assert held.contacts() == held.observed() == {}  # there is no ground
+
+
+def test_a_robot_below_the_ground_is_refused_and_may_come_again_from_above():
+    one, ends = Plant(PlantOptions(ground=mr.Ground())), (("base", "out"), ("m0", "1"))
+    one.add("m0", SUPERBOT)
+    one.plug(*ends)
+    ((_, reason),) = one.refused.values()
+    assert "below the ground" in reason
+    assert one.state is None
+    one.unplug(*ends)
+    one.handle({"hold": {}, "pose": [0, 0, 0.3, 0, 0, 0, 1]})
+    one.plug(*ends)
+    assert one.refused == {}
+    assert one.state.q[2] == 0.3
 
 
 def test_masses_of_the_plant_differ_by_their_factor():
