@@ -199,8 +199,12 @@ def read_reach() -> dict[str, dict]:
 
 
 def reaching_tests(mutant: Mutant, known: dict) -> list[str]:
-    """Tests that reach the line of a mutant, quick ones first, as far as they are still there."""
-    there, total = words_of_tests()[1].keys(), 0.0
+    """Tests that reach the line of a mutant, quick ones first.
+
+    Left out are those that are gone, and those that failed without a change: they notice all.
+    """
+    broken = {test.partition("[")[0] for test in known.get("failed", ())}
+    there, total = words_of_tests()[1].keys() - broken, 0.0
     seconds: dict[str, float] = defaultdict(float)
     for test in known["reach"].get(mutant.file, {}).get(str(mutant.line), ()):
         seconds[test.partition("[")[0]] += known["seconds"][test]

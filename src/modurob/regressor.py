@@ -48,7 +48,7 @@ def parameters(P: np.ndarray) -> np.ndarray:
 
 
 def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
-    """(..., nv, nbodies, 4, 4) Y with ``tau_i = sum_b tr(Y_ib P_b)``, friction aside.
+    """(..., nv, nbodies, 4, 4) symmetric Y with ``tau_i = sum_b tr(Y_ib P_b)``, friction aside.
 
     Args:
         q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
@@ -57,7 +57,8 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndar
     near, q = model._near_base(model.check_configuration(q))
     moves = near._moving_columns[near.body_link][:, None, :].astype(float)
     Z, B = pose_derivatives(near, near.forward_kinematics(q), moves, q, v, v, a)
-    return np.moveaxis(np.swapaxes(Z, -1, -2) @ B[..., None, :, :], -3, -4)
+    Y = np.moveaxis(np.swapaxes(Z, -1, -2) @ B[..., None, :, :], -3, -4)
+    return (Y + np.swapaxes(Y, -1, -2)) / 2
 
 
 def pose_derivatives(

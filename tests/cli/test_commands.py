@@ -231,8 +231,8 @@ def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(m
             return 0.042 * (1 + len(slept))
 
     monkeypatch.setattr(balance, "BalancingProcesses", Network)
-    monkeypatch.setattr(balance.time, "sleep", slept.append)
-    monkeypatch.setattr(balance.time, "monotonic", lambda: 100.0 + sum(slept))
+    clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: 100.0 + sum(slept))
+    monkeypatch.setattr(balance, "time", clock)
     line = ("balance", "--modules", 4, "--processes", "--duration", 0.5, "--loss", 0.25, "--law",
             "momentum", "--friction", 0.75)  # fmt: skip
     told = called(*line, "--fault", "die:m3:0.25", "--fault", "die:m1:0.1").splitlines()

@@ -58,6 +58,8 @@ def test_one_number_for_all_joints_stays_one_for_all():
     alone = Organism.start("backbone").model("physical")  # without joints, so far
     grown = PolePlacement(alone, poles=[-2, -3]).rebuilt(new)
     np.testing.assert_allclose([grown.k0, grown.k1], [[6] * 5, [5] * 5])
+    mixed = PolePlacement(old, k0=6.0, k1=[5.0, 7.0, 5.0]).rebuilt(new)
+    np.testing.assert_allclose([mixed.k0, mixed.k1], [[6] * 5, [5, 7, 5, 5, 5]])
     each = PolePlacement(old, poles=[[-1, -2], [-3, -4], [-2 + 1j, -2 - 1j]]).rebuilt(new)
     np.testing.assert_allclose(each.k0, [2, 12, 5, 5, 5])
 

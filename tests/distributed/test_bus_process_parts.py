@@ -86,7 +86,7 @@ def host(*, in_c=False, **attributes):
 
 
 def test_a_clock_that_is_late_leaves_ticks_out_and_keeps_its_beat(monkeypatch):
-    monkeypatch.setattr(hosts.time, "monotonic", lambda: 10.0)
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: 10.0))
     clock = LoopClock(0.25)
     assert not clock.is_due(9.99)
     assert (clock.ticks, clock.due, clock.period) == (0, 10.0, 0.25)
@@ -372,8 +372,8 @@ def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(m
         return [bus._bell, 6], [], []
 
     now = [20.0]
-    monkeypatch.setattr(hosts.select, "select", select)
-    monkeypatch.setattr(hosts.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(hosts, "select", SimpleNamespace(select=select))
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def step(state, inbox, at):
         steps.append((inbox, at))

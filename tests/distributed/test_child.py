@@ -163,14 +163,14 @@ def test_arrays_become_nested_lists():
 
 def test_a_process_ends_when_nobody_reads_it(monkeypatch):
     told = []
-    monkeypatch.setattr(os, "write", lambda *given: told.append(given))
+    monkeypatch.setattr(child, "os", SimpleNamespace(write=lambda *given: told.append(given)))
     child._write({"a": 1})
     assert told == [(1, b'{"a": 1}\n')]
 
     def broken(*given):
         raise BrokenPipeError
 
-    monkeypatch.setattr(os, "write", broken)
+    monkeypatch.setattr(child, "os", SimpleNamespace(write=broken))
     with pytest.raises(SystemExit) as end:
         child._write({})
     assert end.value.code == 0

@@ -1,6 +1,7 @@
 """Programs in C: built once from the right sources, and clear words when they cannot be."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ def compiler(tmp_path, monkeypatch):
     """A compiler that keeps its arguments and the sources it is given, and a cache of its own."""
     place = tmp_path / "bin"
     place.mkdir()
-    gcc = place / "gcc"
+    gcc, here = place / "gcc", shlex.quote(str(tmp_path))
     gcc.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\n'
-        f'[ -e {tmp_path}/bad ] && echo "no room" >&2 && exit 1\n'
-        'for each in "$@"; do case $each in *kernels.c) cp $each ' + f"{tmp_path}; esac; done\n"
+        f'#!/bin/sh\necho "$@" >> {here}/log\n'
+        f'[ -e {here}/bad ] && echo "no room" >&2 && exit 1\n'
+        'for each in "$@"; do case $each in *kernels.c) cp "$each" ' + f"{here}; esac; done\n"
         'while [ "$1" != -o ]; do shift; done\necho made > "$2"\n'
     )
     gcc.chmod(0o755)

@@ -4,6 +4,7 @@ import errno
 import json
 import mmap
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -201,7 +202,8 @@ def test_a_drive_feels_contacts_until_another_reading_and_takes_16_goals(tmp_pat
 def test_recorded_readings_come_at_their_times_from_the_first_look_on(tmp_path, monkeypatch):
     (tmp_path / "readings").write_text("[0.5, [0.1, 0]]\n[0.75, [0.2, 3]]\n")
     now = [100.0]
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("modurob.distributed.drive.time", clock)
     drive = RecordedDrive(str(tmp_path / "readings"), str(tmp_path / "log"))
     now[0] = 200.0
     found = []
@@ -238,7 +240,8 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     path = str(tmp_path / "memory")
     memory = SharedMemory(path, 1)
     now = [0.0]
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("modurob.distributed.drive.time", clock)
     drive = SharedDrive(path, 0)
     assert drive.read() == ()
     box = memory.readings(0)

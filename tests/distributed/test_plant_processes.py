@@ -288,7 +288,7 @@ def test_a_run_of_processes_is_what_was_observed_with_faults_and_a_push_at_their
     made, monkeypatch
 ):
     net, done, slept = made(StandingProcesses), [], []
-    monkeypatch.setattr(standing_processes.time, "sleep", slept.append)
+    monkeypatch.setattr(standing_processes, "time", SimpleNamespace(sleep=slept.append))
     times = iter([7.0, 7.1, 7.2, 7.35, 7.5, 9.0])
 
     def observed():
@@ -318,7 +318,7 @@ def test_a_run_of_processes_is_what_was_observed_with_faults_and_a_push_at_their
 
 def test_the_plant_is_asked_until_it_tells_its_state_or_time_is_over(made, monkeypatch):
     net, now = made(StandingProcesses), [0.0]
-    monkeypatch.setattr(standing_processes.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(standing_processes, "time", SimpleNamespace(monotonic=lambda: now[0]))
     answers = [[], [{"x": 1}, {"state": {}}], [{"state": {"t": 0.5, "q": [1, 2]}}]]
 
     def answer(seconds):

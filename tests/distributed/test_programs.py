@@ -8,12 +8,15 @@ import pytest
 
 import modurob as mr
 from modurob.distributed import GearedDrive, Message, PlantOptions
+from modurob.distributed import drive as drives
 from modurob.distributed import plant as plants
+from modurob.distributed.balancing import program as balancing
 from modurob.distributed.balancing.program import BalancingProgram, StandingProgram
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedMemory
+from modurob.distributed.mass import processes as masses
 from modurob.distributed.mass.processes import MassProcesses, MassProgram
 from modurob.distributed.plant import Plant, PlantProgram, Push
 from modurob.stepping import RK4, SemiImplicitEuler
@@ -70,7 +73,7 @@ def test_an_answer_to_an_earlier_question_is_not_taken(monkeypatch):
     made = network(_questions=6)
     late = {"answer": 6, "knowledge": None}
     heard = [[late], [], [late, {"answer": 7, "knowledge": whole}]]
-    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr(masses, "time", SimpleNamespace(monotonic=lambda: 100.0))
     ends = []
     made._hear = lambda module, end: ends.append(end) or heard.pop(0)
     assert made.knowledge("m1").total.tolist() == np.eye(4).tolist()
@@ -95,7 +98,7 @@ def test_processes_of_a_network_are_started_then_heard_then_docked(monkeypatch):
             parent.addresses[name] = f"at {name}"
 
     made._hear = hear
-    monkeypatch.setattr("modurob.distributed.mass.processes.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr(masses, "time", SimpleNamespace(monotonic=lambda: 100.0))
     made._start({"x": 1})
     assert heard == [("m0", 160.0), ("m0", 160.0), ("m1", 160.0)]
     assert parent.sent == [
@@ -130,7 +133,7 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
         now[0] += 1
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr("modurob.distributed.mass.processes.time", clock)
+    monkeypatch.setattr(masses, "time", clock)
     made = network()
     assert made.wait(lambda: now[0] >= 14)
     assert made.wait(lambda: False, 2.5) is False
@@ -145,9 +148,8 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
 class Clock:
     def __init__(self, monkeypatch, now):
         self.now = now
-        monkeypatch.setattr(
-            "modurob.distributed.balancing.program.time.monotonic", lambda: self.now
-        )
+        for module in (balancing, drives):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 @pytest.fixture
@@ -161,7 +163,6 @@ def test_a_module_that_balances_works_at_its_ticks_and_keeps_messages_until_then
     monkeypatch, memory
 ):
     clock = Clock(monkeypatch, 100.0)
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: clock.now)
     program = BalancingProgram({
         "kind": KIND, "options": {"law": "shared"}, "interval": 0.04,
         "drive": {"path": memory.path, "slot": 1},
@@ -194,7 +195,6 @@ def test_a_module_that_balances_works_at_its_ticks_and_keeps_messages_until_then
 
 def test_a_module_that_stands_counts_simulated_seconds_and_feels_the_ground(monkeypatch, memory):
     clock = Clock(monkeypatch, 50.0)
-    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: clock.now)
     program = StandingProgram({
         "kind": KIND, "options": {"frames": 2, "frame": [0, "4"], "period": 0.02}, "interval": 0.08,
         "drive": {"path": memory.path, "slot": 0}, "speed": 0.25,
@@ -387,23 +387,42 @@ def test_joints_of_the_plant_stop_at_their_limits_and_move_as_their_drives_need(
         assert type(one._integrator) is SemiImplicitEuler
 
 
-def test_contact_sensors_of_the_plant_feel_its_ground(monkeypatch):
-    one = giusti("b", ground=mr.Ground(friction=0.4))
+def test_contact_sensors_of_the_plant_feel_its_ground():
+    one = Plant(PlantOptions(ground=mr.Ground(friction=0.4, lift=True), geared=True))
+    one.add("m0", SUPERBOT)
     assert one.contacts() == one.observed() == {}  # there is no robot
-    one.state = SimpleNamespace(organism="organism", model="model", q=1, v=2)
-    assert one.contacts() == one.observed() == {}
-    one.t, one._contact = (
-        0.5,
-        SimpleNamespace(
-            touching=lambda q, v: ("touching", q, v), observed=lambda q, v: {"contact": (q, v)}
-        ),
-    )
-    monkeypatch.setattr(plants, "contact_readings", lambda *given: given)
-    assert one.contacts() == ("organism", "model", 1, ("touching", 1, 2), 0.4)
-    assert one.observed() == {"t": 0.5, "q": 1, "v": 2, "contact": (1, 2)}
-    level = giusti("b")
-    level.state, level._contact = one.state, one._contact
-    assert level.contacts() == {}
+    one.plug(("base", "out"), ("m0", "1"))
+    one.fault("m0", "stuck")
+    one.advance(0.2)
+    seen, q = one.observed(), one.state.q
+    assert seen["t"] == one.t == pytest.approx(0.2)
+    np.testing.assert_array_equal(seen["q"], q)
+    np.testing.assert_array_equal(seen["v"], one.state.v)
+    weight = 9.81 * SUPERBOT.mass
+    np.testing.assert_allclose(seen["contact"].sum(axis=0), [0, 0, weight], atol=0.01 * weight)
+    ((module, reading),) = one.contacts().items()
+    assert module == "m0"
+    np.testing.assert_allclose(reading[:3], q[:3])
+    normal = mr.spatial.so3.from_quaternion(q[3:7]) @ reading[10:13]
+    np.testing.assert_allclose(normal, [0, 0, 1], atol=1e-9)
+    assert reading[13] == 0.4
+    held = giusti("b")
+    held.plug(("base", "out"), ("m0", "in"))
+    assert held.contacts() == held.observed() == {}  # there is no ground
+
+
+def test_a_robot_below_the_ground_is_refused_and_may_come_again_from_above():
+    one, ends = Plant(PlantOptions(ground=mr.Ground())), (("base", "out"), ("m0", "1"))
+    one.add("m0", SUPERBOT)
+    one.plug(*ends)
+    ((_, reason),) = one.refused.values()
+    assert "below the ground" in reason
+    assert one.state is None
+    one.unplug(*ends)
+    one.handle({"hold": {}, "pose": [0, 0, 0.3, 0, 0, 0, 1]})
+    one.plug(*ends)
+    assert one.refused == {}
+    assert one.state.q[2] == 0.3
 
 
 def test_masses_of_the_plant_differ_by_their_factor():
@@ -483,9 +502,9 @@ def program(monkeypatch, memory):
     now = [10.0]
     monkeypatch.setattr(plants, "Plant", World)
     monkeypatch.setattr(plants, "_warm_up", lambda options: None)
-    monkeypatch.setattr(plants.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(plants, "time", SimpleNamespace(monotonic=lambda: now[0]))
     removed = []
-    monkeypatch.setattr("atexit.register", removed.append)
+    monkeypatch.setattr(plants, "atexit", SimpleNamespace(register=removed.append))
 
     def made(**options):
         found = PlantProgram({"options": options, "memory": memory.path})

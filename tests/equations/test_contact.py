@@ -37,8 +37,12 @@ from modurob.equations.vectors import EYE, ZERO, ZERO_MATRIX, Mat, Twist, Vec
 
 ROUNDING = 1e-13  # of a dozen operations on numbers of size one
 LAW = GroundLaw(friction=0.7, stiffness=1000.0, damping=0.5, limit=0.02, grip=300.0, drag=20.0)
-RNG = np.random.default_rng(6)
 NORMAL = np.array([0.6, 0.0, 0.8])
+
+
+def normal(seed, *shape):
+    """Numbers of a test, which do not depend on the tests before it."""
+    return np.random.default_rng(seed).normal(size=shape)
 
 
 def close(found, expected):
@@ -132,7 +136,7 @@ def seen(seed):
 
 def test_a_corner_is_where_its_link_is_and_moves_with_it():
     link, R, p, V = seen(1)
-    place = RNG.normal(size=3)
+    place = normal(10, 3)
     corner = Corner(Vec(place), Vec(NORMAL), 0.4, LAW)
     point = OnPlane.at(link, corner, Bristle(Vec([1.0, 2.0, 3.0]), 0.6))
     x = p + R @ place
@@ -155,7 +159,7 @@ def test_the_lowest_point_of_a_circle_or_ball_is_found(tilt):
     across = np.cross(down, [1.0, 0, 0])
     axis = expm(np.cross(np.eye(3), -tilt * across / np.linalg.norm(across))) @ down
     second = np.cross(axis, across) / np.linalg.norm(across)
-    center, radius = RNG.normal(size=3), 0.3
+    center, radius = normal(11, 3), 0.3
     corner = RoundCorner(Vec(center), Vec(axis), radius, Vec(NORMAL), 0.4, LAW)
     link = OnPlane.survey(link, corner)
     lowest = Rolling.lowest(link, corner).place
@@ -184,7 +188,7 @@ def test_an_upright_circle_has_no_lowest_point_to_seek():
 
 def test_a_rolling_point_takes_the_stretch_of_the_one_before():
     link, R, p, _ = seen(4)
-    place, before, anchor = RNG.normal(size=(3, 3))
+    place, before, anchor = normal(12, 3, 3)
     found = handed(link.R, Vec(place), RollingBristle(Vec(anchor), 0.2, Vec(before)))
     close((p + R @ place) - np.array(list(found.anchor)), (p + R @ before) - anchor)
     assert found.held == 0.2
@@ -223,7 +227,7 @@ def test_a_field_of_heights_is_bilinear_over_its_slope_and_level_beyond():
 def moving_links():
     """A base, a joint that slides on it, one that turns beyond it, and one more on the base."""
     turns = [Mat(R) for R in Rotation.random(3, random_state=5).as_matrix()]
-    places = [Vec(p) for p in RNG.normal(size=(3, 3))]
+    places = [Vec(p) for p in normal(13, 3, 3)]
     joints = [
         RigidLink(parent, R, p, slides, 1.0, ZERO, ZERO_MATRIX, sign=sign)
         for parent, R, p, slides, sign in zip(
@@ -250,8 +254,8 @@ def test_generalized_forces_of_the_ground_have_the_power_of_the_point(kind, corn
     """tau . v = f . u for any v: u is linear in v, and f is that of one state."""
     links, quantity = moving_links(), GROUND_FORCES[kind]
     passes = quantity.passes
-    q, v, w = RNG.normal(size=(3, 3))
-    q_0, v_0, w_0 = np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), *RNG.normal(size=(2, 6))
+    q, v, w = normal(14, 3, 3)
+    q_0, v_0, w_0 = np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), *normal(15, 2, 6)
 
     def forces_and_motion(joint_v, base_v, on):
         """Generalized forces, and point and force of a corner on a link."""
@@ -302,7 +306,7 @@ def test_a_free_base_steps_by_the_exponential_of_its_new_twist(size):
     """Semi-implicit Euler; the velocity of the origin is advanced in the world."""
     h, p = 0.25, np.array([0.3, -1.0, 2.0])
     R = Rotation.random(random_state=7)
-    v, dv, dw = RNG.normal(size=(3, 3))
+    v, dv, dw = normal(16, 3, 3)
     w_new = np.array([0.48, -0.6, 0.64]) * size / h
     w = w_new - h * dw
     base = Base.moving(ZERO, [*p, *R.as_quat()], [*v, *w], [0] * 6)

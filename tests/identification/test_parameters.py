@@ -63,6 +63,7 @@ def test_the_regressor_of_a_state_is_that_of_a_batch(body):
     q, v, a = states(model, 2)
     found = regressor(model, q, v, a)
     assert found.shape == (2, model.nv, model.nbodies, 4, 4)
+    np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
     for k in range(2):
         one = regressor(model, q[k], v[k], a[k])
         np.testing.assert_allclose(one, found[k], rtol=0, atol=1e-12 * np.abs(one).max())

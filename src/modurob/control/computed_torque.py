@@ -229,7 +229,7 @@ class PolePlacement(ComputedTorque):
             return settings
         k0, k1 = settings.pop("k0"), settings.pop("k1")
         for_all = self._given_for_all
-        if "k0" in for_all:  # one pair for all joints
+        if {"k0", "k1"} <= for_all.keys():  # one pair for all joints
             k0, k1 = for_all["k0"], for_all["k1"]
         return settings | {"poles": _poles(k0, k1)}
 

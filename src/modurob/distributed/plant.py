@@ -286,6 +286,8 @@ class Plant:
 
     def _become(self, state: BodyState | None) -> None:
         """Go on with another robot."""
+        if state is not None and state.model.nv:
+            state, self._contact = self._standing(state)  # an error leaves all as it was
         self.state, self._integrator, self._place = state, None, {}
         if state is None:
             return
@@ -300,23 +302,22 @@ class Plant:
             stops = None
             if geared or np.isfinite([model.lower, model.upper]).any():
                 stops = StopForces(STOPS if geared else Stops(), model, state.q)
-            self._contact = self._standing(state)
             motion = EquationOfMotion(model, (), self._torque, stops, ground=self._contact)
             method = SemiImplicitEuler if stuck or geared else RK4
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
         self._tau = np.zeros(model.nv)
 
-    def _standing(self, state: BodyState) -> GroundContact | None:
-        """The ground under the robot; it stays as it was under a robot that has changed."""
+    def _standing(self, state: BodyState) -> tuple[BodyState, GroundContact | None]:
+        """The robot on the ground, which stays as it was under a robot that has changed."""
         ground, before = self.options.ground, [self._contact] if self._contact else []
         if not isinstance(ground, Ground):
-            return None
+            return state, None
         step = self.options.step
         found = GroundContact(ground, state.model, state.organism, state.q, step, before)
         if not before:
-            self.state = state = replace(state, q=found.started(state.q))
+            state = replace(state, q=found.started(state.q))
         found.accepted(state.q, state.v)
-        return found
+        return state, found
 
     def _changed(self) -> None:
         """Take over new masses and faults into the robot that moves."""
