@@ -43,10 +43,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "modurob"
 REACH = ROOT / "build" / "mutants" / "reach.json"  # tests that reach each line: `mutants_of.py`
-COPIED = (
-    *("src", "tests", "docs", "papers", "examples", "benchmarks", "tools"),
-    *("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "constraints.txt"),
-)
+NOT_COPIED = (".git", ".venv", "build", "dist", "output", "site")
 # A mutant that runs longer is noticed. The longest test takes 75 s of CPU time: none reaches this
 # just because the machine is busy.
 TEST_LIMIT_S = 600  # of one test
@@ -420,14 +417,7 @@ def described(mutant: Mutant) -> str:
 
 
 def _copy(place: Path) -> Path:
-    place.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, place / name)
-        else:
-            shutil.copy(source, place / name)
-    return place
+    return shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*NOT_COPIED, "__pycache__"))
 
 
 def main() -> None:

@@ -84,6 +84,9 @@ def test_a_body_that_is_changed_has_a_module_more_or_less_or_as_many():
     assert any(len(each) == 3 and [*each] != [*genes] for each in changed)  # docked elsewhere
     full = BodySpace("backbone", (3, 3))
     assert {len(changed_body(full, genes, draws)) for _ in range(10)} == {3}
+    pair = BodySpace("backbone", (2, 2))
+    two = random_body(pair, draws)
+    assert any([*changed_body(pair, two, draws)] != [*two] for _ in range(20))
 
 
 def test_bodies_of_one_module_keep_it_where_nothing_else_is_allowed():

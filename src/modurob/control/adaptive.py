@@ -151,14 +151,13 @@ class Adaptive(SlidingLaw):
     def _learn(self, t: float, now: Sliding) -> None:
         """Go on from the last command; a second one for the same time learns nothing.
 
-        Nothing is learned from a motion whose torque was cut: its errors are those of the limits.
+        Nothing is learned from a motion whose torque was cut: its errors are expected, and s is 0.
         """
         last, self._time = self._time, t
         if last is not None and t > last:
             slope = now.motions.powers(self._root, now.s)
             step = (t - last) * self.adaptation[:, None, None] * slope
-            used = np.where(self._at_limit, 0.0, 1.0)[..., None, None, None]
-            self.factors = self._projected(self.factors - used * step)
+            self.factors = self._projected(self.factors - step)
 
     def _projected(self, X: np.ndarray) -> np.ndarray:
         """The nearest matrices with eigenvalues within the spread."""

@@ -181,8 +181,7 @@ class MultiBodyRun:
             self._runs.remove(run)
 
     def _known_options(self) -> ModelOptions:
-        if self._options is None:
-            raise StateError("events need the organism that the model was built from")
+        assert self._options is not None  # `simulate` refuses events of other models
         return self._options
 
 
