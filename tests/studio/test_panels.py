@@ -24,9 +24,14 @@ from nicegui.element import Element
 from nicegui.events import GenericEventArguments, handle_event
 from nicegui.outbox import Outbox
 
+from modurob.distributed.bus.simulated import SimulatedBus
+from modurob.distributed.plant import PlantOptions
 from modurob.studio.jobs import Worker
+from modurob.studio.live import LiveOptions, LiveRobot
+from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
 from modurob.studio.panels.build import uploader
+from modurob.studio.panels.live import MOST_AHEAD
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -861,3 +866,259 @@ def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, t
             assert asked[-1] == "M[13,2]"
 
     on_page(work, examples.snake(modules))
+
+
+# -- Live ------------------------------------------------------------------------------------------
+
+REST_S = 0.5  # [s] of the bus, in which a motion of 0.2 s ends
+NEAR = 0.01  # [rad] some time after a motion, with torques of 5 ms each
+
+
+def simulated(organism, options):
+    bus = SimulatedBus(options.law, plant=PlantOptions(), period=0.005)
+    return LiveRobot(organism, bus, bus.run, lambda: bus.now)
+
+
+def live_page(on_page, monkeypatch, work, body):
+    """A page with a robot on a bus in simulated rounds, whose browser answers no frame."""
+
+    async def started(desk):
+        session, panel = desk.session, desk.page.panels["live"]
+        session.live = Live(session, simulated)
+        desk.page.show("live")
+        panel.timer.deactivate()
+        desk.click("live-start")
+        await done(lambda: session.live.robot is not None and not session.live._starting)
+        await desk.settled()
+        panel.timer.deactivate()  # a test says when a frame is due
+        desk.page.client.outbox.stop()  # there is no browser to send them to
+        monkeypatch.setattr(Client, "has_socket_connection", property(lambda self: True))
+        panel._show_words()
+        try:
+            await work(desk, panel, session.live.robot)
+        finally:
+            session.live.close()
+
+    on_page(started, body)
+
+
+async def done(condition):
+    """Until work in another thread has its effect."""
+    async with asyncio.timeout(LONG_S):
+        while not condition():
+            await asyncio.sleep(0.002)
+    await turns()
+
+
+def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        session = desk.session
+        assert session.live.options == LiveOptions(gravity=session.settings.gravity)
+        assert (panel.off.visible, panel.running.visible) == (False, True)
+        buttons = panel.start, panel.end, panel.record
+        assert [each.visible for each in buttons] == [False, True, True]
+        (joints,) = desk.sent("set_joints")
+        assert [joint["name"] for joint in joints] == ["m0.hinge", "m1.hinge"]
+
+        def states():
+            panel._show_words()
+            found = panel.go, panel.follow, panel.relax, panel.record, panel.stop, panel.hold
+            return [each.enabled for each in found]
+
+        assert states() == [True] * 4 + [False, True]
+        assert panel.mode.text == "Holds"
+        assert not panel.progress.visible
+        assert "no reading has come back" in panel.certificate.text
+        robot.bus.run(lambda: False, 0.1)
+        panel._show_words()
+        assert panel.certificate.text.startswith("computed torque: guaranteed")
+        assert panel.reason.text == panel.problem.text == ""
+
+        desk.event(panel.sliders, "pose", {"m0.hinge": 0.3})
+        desk["live-seconds"].value = 0.2
+        desk.click("live-go")
+        await done(lambda: robot.status().mode == "move")
+        robot.bus.run(lambda: False, 0.1)
+        assert states() == [True] * 5 + [False]
+        assert panel.mode.text == f"Moves: {robot.status().motion}"
+        assert panel.progress.visible
+        assert panel.progress.value == pytest.approx(0.5, abs=0.05)
+        robot.bus.run(lambda: False, REST_S)
+        assert robot.status().set_point.tolist() == pytest.approx([0.3, 0.0], abs=NEAR)
+
+        desk.click("live-measured")
+        goals = desk.sent("set_values")[0]
+        assert goals == pytest.approx({"m0.hinge": 0.3, "m1.hinge": 0.0}, abs=NEAR)
+        desk.click("live-zero")
+        assert desk.sent("set_values") == ({"m0.hinge": 0.0, "m1.hinge": 0.0},)
+        desk.click("live-go")
+        await done(lambda: robot.status().mode == "move")
+        desk.click("live-stop")
+        assert robot.status().mode == "hold"
+        assert desk.sent("set_values")[0]["m0.hinge"] > 0.1  # goals are where it was stopped
+
+        desk.click("live-record")
+        assert robot.recording == 0.0
+        panel._show_words()
+        assert (panel.record.text, panel.state.text) == ("Keep as a run", "recording, 0 s")
+        desk["live-gait"].value = "wave"
+        desk.click("live-follow")
+        await done(lambda: robot.status().motion == "gait wave")
+        robot.bus.run(lambda: False, 0.1)
+        desk.click("live-relax")
+        assert states() == [True] * 4 + [False, True]
+        assert panel.mode.text == "Relaxed"
+        desk.page.run_shown, desk.page.run_other = 7, 8
+        desk.click("live-record")
+        await done(lambda: session.runs)
+        assert desk.notes[-1] == "Kept as run 1: See plays it"
+        assert desk.page.run_shown is desk.page.run_other is None
+        panel._show_words()
+        assert (panel.record.text, panel.state.text) == ("Record", "")
+        assert not panel.state.visible
+
+        session.dock("backbone", "m2", 3)
+        panel._show_words()
+        assert panel.reason.text.startswith("The body was changed since the start")
+        panel._tick()
+        drawn = len(desk.told)
+        desk.click("live-end")
+        await done(lambda: not session.live.on and not panel.running.visible)
+        assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
+        assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
+        assert panel._goals == {}
+        desk.click("live-go")  # of no robot: nothing happens
+        desk.click("live-zero")
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        asked = []
+        names = "unplug", "plug", "kill", "restart", "push", "payload", "fault"
+        for name in names:
+            command = getattr(robot, name)
+
+            def told(*args, name=name, command=command):
+                command(*args)
+                asked.append((name, *args))
+
+            monkeypatch.setattr(robot, name, told)
+
+        async def click(name, *wanted):
+            desk.click(name)
+            await done(lambda: asked and asked[-1] == wanted)
+            panel._show_words()
+
+        texts = desk.texts(panel.module._box)
+        assert texts[0].startswith("Choose a module here")
+        desk.click("live-m1")
+        assert desk.page.selected == "m1"
+        assert desk["live-m1"].props["aria-pressed"] == "true"
+        assert desk["live-m0"].props["aria-pressed"] == "false"
+        assert desk.texts(panel.module._box) == ["m1 (backbone)"]
+        assert panel.drive.text.startswith("hinge 0.0°")
+        assert desk["live-joint"].value == "m1.hinge"
+        desk["live-torque"].value = 2.5
+        await click("live-push", "push", "m1.hinge", 2.5)
+        desk["live-joint"].value = "y"
+        await click("live-push", "push", "m1", [0.0, 2.5, 0.0])
+        desk["live-payload"].value = 0.75
+        await click("live-load", "payload", "m1", 0.75)
+        assert desk["live-payload"].value == 0.75
+        with desk.page.client:
+            desk["live-drives"].value = "stuck"
+        await done(lambda: asked[-1] == ("fault", "m1", "stuck"))
+        panel._show_words()
+        assert desk["live-drives"].value == "stuck"
+        count = len(desk.all("live-plug"))
+        await click("live-unplug", "unplug", "m1")
+        assert len(desk.all("live-plug")) == count + 1
+        assert desk.texts(desk["live-m1"]) == ["m1 · unplugged"]
+        assert "module-unplugged" in desk["live-m1"].classes
+        await click("live-plug", "plug", "m1")
+        await click("live-kill", "kill", "m1")
+        assert desk.texts(desk["live-m1"]) == ["m1 · dead"]
+        await click("live-restart", "restart", "m1")
+        desk.click("live-m1")  # again: none is chosen
+        assert desk.page.selected is None
+        panel._show_words()
+        assert panel.drive.text == ""
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_frames_of_a_live_robot_wait_for_a_browser_that_is_behind(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        desk.page.show("build")
+        desk.page.show("live")
+        panel.timer.deactivate()
+        words, before = [], count("set_live")
+        monkeypatch.setattr(panel, "_show_words", lambda: words.append(panel._frames))
+        for _ in range(7):
+            panel._tick()
+            await turns()
+        assert count("set_live") == before + 1  # the scene stays as it is
+        assert count("live_frame") == MOST_AHEAD  # none is answered
+        panel._ahead = 0
+        for _ in range(MOST_AHEAD):
+            panel._tick()
+            await turns()
+        assert count("live_frame") == 2 * MOST_AHEAD
+        assert words == [6]  # words change less often
+        robot.unplug("m2")
+        robot.bus.run(lambda: robot.scene().missing == ("m2",))
+        panel._ahead = 0
+        panel._tick()
+        assert count("set_live") == before + 2
+        desk.page.show("build")
+        panel.timer.active = True
+        panel._tick()
+        assert not panel.timer.active  # until it is shown again
+        desk.page.show("live")
+        assert panel.timer.active
+        desk.page.leave()
+        assert not panel.timer.active
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_fields_of_live_are_the_options_of_the_robot(on_page):
+    async def work(desk):
+        started = []
+
+        async def start(options):
+            started.append(options)
+
+        desk.session.live.start = start
+        desk.page.show("live")
+        desk.click("live-start")
+        await turns()
+        for name, value in (("period", 8), ("noise_q", 0.01), ("noise_v", 0.02), ("loss", 0.1)):
+            desk[f"live-{name}"].value = value
+        desk["live-law"].value = "PdGravity"
+        desk.click("live-start")
+        await turns()
+        assert started == [
+            LiveOptions("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 3.7),
+            LiveOptions("PdGravity", 0.008, 0.01, 0.02, 0.1, 3.7),
+        ]
+
+    on_page(work, examples.snake(2), gravity=3.7)
+
+
+def test_without_a_body_nothing_is_live(on_page):
+    async def work(desk):
+        panel = desk.page.panels["live"]
+        desk.page.show("live")
+        assert panel.state.text == "There is no module yet: place one under Build."
+        desk.click("live-start")
+        await turns()
+        assert not desk.session.live.on
+        assert desk.notes
+
+    on_page(work)
