@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -9,9 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Organism, catalog, examples
+from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
+from modurob.studio import exports
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -26,10 +28,12 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
-from modurob.studio.jobs import Worker
+from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels import keyframes as keyframes_panel
+from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD
 from modurob.studio.panels.papers import compute
@@ -67,6 +71,15 @@ class Desk:
         buttons = (e for e in panel.descendants() if isinstance(e, ui.button))
         found = [e for e in buttons if label in (e.text, e.props.get("aria-label"))]
         self.event(found[-1])
+
+    def items(self, text):
+        """Entries of menus with a text."""
+        found = [e for e in self.page.client.elements.values() if isinstance(e, ui.menu_item)]
+        return [
+            e
+            for e in found
+            if text in [getattr(x, "text", "") for x in e.descendants(include_self=True)]
+        ]
 
     def texts(self, within):
         """All lines of text below an element."""
@@ -1122,3 +1135,439 @@ def test_without_a_body_nothing_is_live(on_page):
         assert desk.notes
 
     on_page(work)
+
+
+# -- several modules, files, dialogs ---------------------------------------------------------------
+
+
+def test_what_is_copied_is_pasted_repeated_and_mirrored_by_keys(on_page):
+    async def work(desk):
+        page = desk.page
+
+        def press(what):
+            desk.event(page.stage, "command", what)
+
+        def crab_with(*names):
+            return desk.session.organism.modules == (*examples.crab().modules, *names)
+
+        press("paste")
+        assert desk.notes[-1] == "Nothing is copied yet: choose a module and press Ctrl+C."
+        for what in ("copy", "repeat", "mirror"):
+            press(what)
+            assert desk.notes[-1] == "Choose a module first: click it."
+        desk.event(page.stage, "pick", {"modules": ["m2"]})
+        press("copy")
+        assert desk.notes[-1].startswith("Copied 2 modules: ")
+        page.select()
+        press("paste")
+        assert desk.notes[-1] == "Choose a module first: click it."
+        page.select("m0")
+        press("paste")
+        assert crab_with("m6", "m7")
+        assert page.selected == "m6"  # the first one of the copy
+        assert desk.sent("say") == ("m6 docked",)
+        press("undo")
+        page.select("m3")
+        press("repeat")
+        assert crab_with("m6")
+        assert page.selected == "m6"
+        press("undo")
+        page.select("m2")
+        press("mirror")  # there is no room: the second leg is there
+        assert crab_with()
+        assert "mirror image" in desk.notes[-1]
+
+    on_page(work, examples.crab())
+
+
+def test_several_modules_are_chosen_with_a_key_and_removed_together(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+
+        def pick(*modules, more):
+            desk.event(page.stage, "pick", {"modules": [*modules], "more": more})
+            return page.chosen_modules
+
+        assert pick("m1", "m3", more=False) == ["m1", "m3"]
+        assert page.selected == "m3"
+        assert desk.sent("select") == (["m1", "m3"],)  # of the tree, the last that is told
+        assert pick("m1", "m5", more=True) == ["m3", "m5"]  # one that was chosen is so no longer
+        assert pick("m5", more=False) == ["m5"]
+        assert pick("m3", more=True) == ["m5", "m3"]
+        texts = desk.texts(page.build_panel.module_part._box)
+        assert texts[1].startswith("2 modules chosen; the last: 1 kg, 0.1 m; side 2 to side 3")
+        desk.event(page.stage, "remove", {"module": "m3"})
+        await desk.settled()
+        assert session.organism.modules == ("m0", "m1", "m2", "m4")
+        assert page.chosen_modules == []
+        session.undo()
+        page.select("m5")
+        desk.event(page.stage, "remove", {"module": "m3"})  # another one than the chosen
+        assert "m5" in session.organism
+        assert "m3" not in session.organism
+
+    on_page(work, examples.crab())
+
+
+def test_events_of_plan_and_tree_edit_the_body(on_page):
+    async def work(desk):
+        page, session, panel = desk.page, desk.session, desk.page.build_panel
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+        assert desk.sent("set_tree") is None  # hidden
+        desk.click("view-tree")
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        assert panel.views["tree"].props["aria-selected"] == "true"
+        assert panel.views["plan"].props["aria-selected"] == "false"
+        assert '"name":"m2"' in desk.sent("set_tree")[0].replace(" ", "")
+        assert '"hidden":3' in desk.sent("set_plan")[0].replace(" ", "")
+        desk.event(panel.tree, "rename", {"module": "m2", "name": "tail"})
+        assert (page.selected, session.organism.modules) == ("tail", ("m0", "m1", "tail"))
+        before = session.organism.docking("tail")
+        desk.event(panel.tree, "shift", {"name": "tail", "step": 1})
+        assert session.organism.docking("tail") != before
+        desk.event(panel.tree, "rebase", {"module": "m1"})
+        assert session.organism.base == "m1"
+        desk.event(panel.tree, "rebase", {"module": "m1"})
+        assert desk.notes[-1] == "'m1' is the base already"
+        desk.event(panel.plan, "rebase", {"module": "m1"})
+        assert desk.sent("explain") == ("'m1' is the base already",)
+        desk.event(panel.tree, "dock", {"module": "tail", "port": 99})
+        assert "99" in desk.notes[-1]
+        desk.event(panel.tree, "pick", {"modules": ["m0"], "more": True})
+        assert page.chosen_modules == ["tail", "m0"]
+        desk.event(panel.plan, "pick", {"module": "m1"})
+        assert page.chosen_modules == ["m1"]
+        desk.event(panel.tree, "remove", {"module": "tail"})
+        assert "tail" not in session.organism
+        desk.event(panel.plan, "move", {"name": "m0", "module": "m1", "port": 3, "child_port": 5})
+        held = session.organism.docking("m0")
+        assert (held.parent, held.port, held.child_port) == ("m1", 3, 5)
+        desk.event(panel.plan, "turn", {"module": "m0"})
+        assert session.organism.docking("m0").child_port != 5
+        desk.event(panel.plan, "remove", {"module": "m0"})
+        assert session.organism.modules == ("m1",)
+
+    on_page(work, examples.snake(3))
+
+
+def test_superbots_are_a_tree_and_dock_with_a_turn_that_is_chosen(on_page):
+    async def work(desk):
+        page, panel = desk.page, desk.page.build_panel
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        choices = [
+            e for e in panel.palette_part._box.descendants() if isinstance(e, ui.select)
+        ]  # fmt: skip
+        turn = next(e for e in choices if e.props["label"] == "Turned by")
+        assert turn.options == {"auto": "no turn", 90: "90°", 180: "180°", 270: "270°"}
+        with page.client:
+            turn.value = 180
+        assert page.turn == 180
+        desk.event(page.stage, "dock", {"module": "m0", "port": 3})
+        assert desk.session.organism.docking("m1").turn == 180
+        desk.event(page.stage, "dock", {"module": "m0", "port": 1, "turn": 90, "child_port": 2})
+        held = desk.session.organism.docking("m2")
+        assert (held.turn, held.child_port) == (90, 2)
+        # R goes through all ways to dock at a site
+        desk.event(panel.tree, "turn", {"module": None, "site": ["m2", 3]})
+        first = page.child_port, page.turn
+        desk.event(panel.tree, "turn", {"module": None, "site": ["m2", 3]})
+        assert (page.child_port, page.turn) != first
+        page.choose("scout")
+        assert (page.child_port, page.turn) == (None, None)
+
+    on_page(work, Organism.start("superbot"))
+
+
+def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
+    went, files = [], []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        page, studio = desk.page, desk.page.studio
+        studio.new("crab", projects.Project())
+        desk.click("project")
+        desk["new-name"].value = "crab"
+        desk.click("rename-ok")
+        (problem,) = desk.all("name-problem")
+        assert problem.text == "there is a project 'crab' already; choose another name"
+        desk["new-name"].value = " lobster "
+        desk.event(desk["new-name"], "keydown.enter")
+        assert desk.session.name == "lobster"
+        assert went == ["/project/lobster"]
+        desk.click("project")
+        desk["new-name"].value = "my snake"
+        elements = page.client.elements.values()
+        button = [e for e in elements if getattr(e, "text", "") == "Save a copy"][-1]
+        desk.event(button)
+        assert went[-1] == "/project/my%20snake"
+        assert studio.session("my snake").organism == desk.session.organism
+
+        desk.click("export")
+        assert [bool(desk.all(f"export-{name}")) for name in ("archive", "csv")] == [False, False]
+        desk.click("export-project")
+        data, name, kind = files.pop()
+        assert (name, kind) == ("lobster.modurob.json", "application/json")
+        assert data == projects.to_bytes(desk.session.project)
+        desk.session.add_run(record(1))
+        desk.session.add_run(record(2))
+        desk.click("export")
+        assert desk.all("export-csv")
+        desk.click("export-archive")
+        data, name, kind = files.pop()
+        assert (name, kind) == ("lobster.modurob.zip", "application/zip")
+        assert desk.notes[-1] == "The latest 0 of 2 runs fit into one file."  # they have no files
+
+    on_page(work, examples.snake(3))
+
+
+def test_a_file_is_made_beside_everything_else_with_its_progress(on_page, monkeypatch):
+    files, asked, answers = [], [], []
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def made(worker, task, name, request, progress):
+        asked.append((task, name, request.record and request.record.number))
+        progress(0.5)
+        answers.append(asyncio.get_running_loop().create_future())
+        return await answers[-1]
+
+    monkeypatch.setattr(Worker, "run", made)
+
+    async def work(desk):
+        desk.page.run_shown = 1
+        desk.click("export")
+        state = desk["export-state"]
+
+        def shown():
+            bars = desk.page.client.elements.values()
+            bar = [e for e in bars if e.props.get("aria-label") == "Progress of the export"][-1]
+            cancel = [
+                e for e in desk.page.client.elements.values() if getattr(e, "text", "") == "Cancel"
+            ]
+            return bar.visible, bar.value, cancel[-1].enabled
+
+        assert shown() == (False, 0.0, False)
+        desk.click("export-csv")
+        await turns()
+        assert asked == [(exports.make, "csv", 1)]
+        assert shown() == (True, 0.5, True)
+        assert state.text == f"making {exports.FORMATS['csv'].title}…"
+        answers[-1].set_result(b"x" * 1500)
+        await turns()
+        file = f"robot{exports.FORMATS['csv'].ending}"
+        assert files == [(b"x" * 1500, file)]
+        assert state.text == f"{file}: 1,500 bytes"
+        assert shown() == (False, 0.5, False)
+        for end, words in ((StateError("no room"), "no room"), (JobCanceled(), "canceled")):
+            desk.click("export-csv")
+            await turns()
+            answers[-1].set_exception(end)
+            await turns()
+            assert state.text == words
+            assert shown()[::2] == (False, False)
+        assert len(files) == 1
+        desk.event(desk.items("Export…")[0])  # of the second run, the latest
+        assert "2: a fall" in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_projects_are_searched_duplicated_and_deleted_after_a_question(on_page, monkeypatch):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def work(desk):
+        folder = desk.page.studio.folder
+        for name in ("red crab", "blue crab", "snail"):
+            folder.write(name, projects.to_bytes(projects.Project()))
+        desk.session.save()
+        desk.click("open")
+        problem = desk["open-problem"]
+
+        def listed():
+            names = ("red crab", "blue crab", "snail", "blue crab copy", "robot")
+            shown = {e.props.get("data-testid") for e in desk.page.client.elements.values()}
+            return [name for name in names if f"open-{name}" in shown]
+
+        assert listed() == ["red crab", "blue crab", "snail", "robot"]
+        with desk.page.client:
+            desk["search-projects"].value = " CRAB "
+        assert listed() == ["red crab", "blue crab"]
+        desk.click("copy-blue crab")
+        assert listed() == ["red crab", "blue crab", "blue crab copy"]
+        desk.click("delete-red crab")
+        assert problem.text == "Deleted projects are moved to the folder 'deleted'."
+        assert folder.has("red crab")
+        desk.click("delete-red crab-ok")
+        assert (listed(), problem.text) == (["blue crab", "blue crab copy"], "")
+        assert not folder.has("red crab")
+        with desk.page.client:
+            desk["search-projects"].value = "lobster"
+        assert "No project has this in its name." in desk.texts(desk.page.client.layout)
+        with desk.page.client:
+            desk["search-projects"].value = "robot"
+        desk.click("delete-robot")
+        desk.click("delete-robot-ok")
+        assert problem.text.startswith("'robot' is open in a tab")
+        desk.click("open-robot")
+        assert went == ["/project/robot"]
+        monkeypatch.setattr(project_panel, "MOST_PROJECTS", 2)
+        with desk.page.client:
+            desk["search-projects"].value = ""
+        assert len(listed()) == 2
+        assert "The latest 2 of 4; search to find others." in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(3))
+
+
+def test_a_run_is_renamed_and_removed_runs_are_deleted_after_a_question(on_page):
+    async def work(desk):
+        session = desk.session
+
+        def press(text):
+            found = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+            desk.event([e for e in found if e.text == text][-1])
+
+        desk.event(desk.items("Rename…")[-1])  # the last row is that of the first run
+        assert desk["run-name"].value == "a fall"
+        desk["run-name"].value = "  "
+        desk.click("run-name-ok")
+        assert "title" in desk["run-name-problem"].text
+        desk["run-name"].value = " slow walk "
+        desk.event(desk["run-name"], "keydown.enter")
+        assert [run.title for run in session.runs] == ["slow walk", "a fall", "a fall"]
+        await desk.settled()
+        for _ in range(2):
+            desk.event(desk.items("Remove")[-1])
+            await desk.settled()
+        assert [run.number for run in session.runs] == [3]
+        press("Delete for good")
+        assert "The files of 2 removed runs cannot be brought back." in desk.texts(
+            desk.page.client.layout
+        )
+        assert len(session.project.runs) == 3
+        desk.click("delete-runs-ok")
+        assert [run.number for run in session.project.runs] == [3]
+
+    on_page(work, examples.crab(), [record(1), record(2), record(3)])
+
+
+def test_runs_are_chosen_above_their_plots_and_forgotten_when_they_are_removed(on_page):
+    async def work(desk):
+        page = desk.page
+        page.show("see")
+        assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)  # the last
+        assert desk["see-run"].value == 3
+        assert desk["see-other"].options == {None: "no other run", 2: "2: a fall", 1: "1: a fall"}
+        with page.client:
+            desk["see-other"].value = 1
+        assert desk.sent("load_run") == ("/api/runs/robot/3", "/api/runs/robot/1", False)
+        assert desk["see-other"].value == 1
+        desk.session.edit_run(1, removed=True)
+        await desk.settled()
+        assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)
+        with page.client:
+            desk["see-run"].value = 2
+        assert page.run_shown == 2
+        page.show("build")
+        assert desk.sent("stop_run") == ()
+        told = len(desk.told)
+        page.show("see")
+        assert [name for name, _ in desk.told[told:] if name in ("load_run", "wake", "draw")] == [
+            "wake", "draw",
+        ]  # fmt: skip
+        desk.session.edit_run(3, removed=True)
+        await desk.settled()
+        assert page.run_shown == 2
+        assert not [e for e in desk.all("see-run") if e.parent_slot]
+
+    on_page(work, examples.crab(), [record(1), record(2), record(3)])
+
+
+def test_a_path_that_was_drawn_tells_how_near_the_joints_come(on_page):
+    async def work(desk):
+        page, tip = desk.page, "m6.distal"
+        model = desk.session.model()
+        T = model.forward_kinematics(desk.session.configuration(model))
+        start = T[model.body_index(tip), :3, 3]
+        for end, words in (([0.3, 0.1, -0.1], "all along"), ([0.0, 0.0, 5.0], "within ")):
+            drawn = {"body": tip, "point": [0.0, 0.0, 0.0]}
+            drawn["path"] = [start.tolist(), (start + end).tolist()]
+            desk.event(page.stage, "path", drawn)
+            assert desk.notes[-1].startswith(f"The joints can follow the path {words}")
+        off = int(desk.notes[-1].split("within ")[1].split(" mm")[0])
+        assert off == pytest.approx(5000, abs=10)  # stretched: it cannot come any nearer
+        count = len(desk.notes)
+        desk.event(page.stage, "path", {**drawn, "path": [start.tolist()]})
+        assert "too short" in desk.notes[count]
+        assert len(desk.notes) == count + 1
+        desk.event(page.stage, "pose", {"m1.joint": 0.4})
+        assert desk.session.project.pose["m1.joint"] == 0.4
+        desk.event(page.stage, "carry", {"module": "m6", "step": 0})
+        assert desk.sent("set_carry")[0]["names"] == ("m6",)
+
+    on_page(work, examples.arm("bababab"), hinges="physical")
+
+
+def test_a_file_that_is_dropped_is_a_project_of_its_own_or_modules_for_the_palette(
+    on_page, monkeypatch, tmp_path
+):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def work(desk):
+        page = desk.page
+        page.show("see")
+        own = catalog["scout"].model_copy(update={"name": "heavy"})
+        page.drop("heavy.json", json.dumps(own.document()).encode())
+        assert (page.mode, page.kind) == ("build", "heavy")
+        assert "heavy" in desk.session.kinds()
+        page.drop("crab.json", b"{")
+        assert desk.notes[-1].startswith("This file cannot be opened. crab.json: not valid JSON")
+        assert went == []
+        examples.snake(2).save(tmp_path / "worm.json")
+        page.drop("worm.json", (tmp_path / "worm.json").read_bytes())
+        assert went == ["/project/worm"]
+        assert page.studio.sessions["worm"].organism == examples.snake(2)
+
+    on_page(work, examples.crab())
+
+
+def test_the_help_lists_keys_and_starts_the_guide_again(on_page):
+    async def work(desk):
+        page = desk.page
+        desk.click("help")
+        button = [e for e in page.client.elements.values() if isinstance(e, ui.button)]
+        desk.event(next(e for e in button if e.text == "Guide me through the crab"))
+        assert page.tour.running
+        assert desk.session.organism is None
+        assert desk.session.undo() == "start the guide"
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_timeline_has_labels_until_they_have_no_room(on_page, monkeypatch):
+    monkeypatch.setattr(keyframes_panel, "MOST_LABELS", 2)
+
+    async def work(desk):
+        page = desk.page
+        page.show("move")
+        for time in (0.0, 1.5):
+            desk.session.keep_keyframe(time)
+        await desk.settled()
+        marks = [desk[f"keyframe-{time}"] for time in ("0", "1.5")]
+        assert [mark.style["left"] for mark in marks] == ["0.0%", "75.0%"]  # of a run of 2 s
+        assert [desk.texts(mark) for mark in marks] == [["0"], ["1.5"]]
+        desk.click("keyframe-1.5")
+        assert "on" in desk["keyframe-1.5"].classes
+        assert "on" not in desk["keyframe-0"].classes
+        desk.session.keep_keyframe(4.0)
+        await desk.settled()
+        marks = [desk[f"keyframe-{time}"] for time in ("0", "1.5", "4")]
+        assert [mark.style["left"] for mark in marks] == ["0.0%", "37.5%", "100.0%"]
+        assert [desk.texts(mark) for mark in marks] == [[""], [""], [""]]
+        assert all("dot" in mark.classes for mark in marks)
+        desk.click("draw-path")
+        assert desk.sent("draw_path") == ()
+
+    on_page(work, examples.snake(3), duration=2.0)
