@@ -5,6 +5,7 @@ import gc
 import json
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
-from modurob.studio import exports
+from modurob.studio import exports, formulas, guard, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -28,14 +29,16 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
+from modurob.studio import view
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
+from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.build import uploader
-from modurob.studio.panels.live import MOST_AHEAD
+from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -904,6 +907,7 @@ def live_page(on_page, monkeypatch, work, body):
         await done(lambda: session.live.robot is not None and not session.live._starting)
         await desk.settled()
         panel.timer.deactivate()  # a test says when a frame is due
+        assert panel.state.text == "starting…"
         desk.page.client.outbox.stop()  # there is no browser to send them to
         monkeypatch.setattr(Client, "has_socket_connection", property(lambda self: True))
         panel._show_words()
@@ -940,7 +944,10 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
 
         assert states() == [True] * 4 + [False, True]
         assert [name for name, _ in desk.told].count("set_joints") == 1  # while they are the same
-        assert panel.mode.text == "Holds"
+        assert (panel.mode.text, panel.clock.text) == ("Holds", "")
+        monkeypatch.setattr(robot, "clock_line", lambda: "200 cycles/s")
+        panel._show_words()
+        assert panel.clock.text == "200 cycles/s"
         assert not panel.progress.visible
         assert "no reading has come back" in panel.certificate.text
         robot.bus.run(lambda: False, 0.1)
@@ -996,11 +1003,12 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         assert panel.reason.text.startswith("The body was changed since the start")
         panel._tick()
         drawn = len(desk.told)
+        panel.problem.set_text("m1 was lost")
         desk.click("live-end")
         await done(lambda: not session.live.on and not panel.running.visible)
         assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
         assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
-        assert panel._goals == {}
+        assert (panel._goals, panel.problem.text) == ({}, "")
         desk.click("live-go")  # of no robot: nothing happens
         desk.click("live-zero")
 
@@ -1038,6 +1046,8 @@ def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page,
         await click("live-push", "push", "m1.hinge", 2.5)
         desk["live-joint"].value = "y"
         await click("live-push", "push", "m1", [0.0, 2.5, 0.0])
+        desk["live-torque"].value = None
+        await click("live-push", "push", "m1", [0.0, 0.0, 0.0])
         desk["live-payload"].value = 0.75
         await click("live-load", "payload", "m1", 0.75)
         assert desk["live-payload"].value == 0.75
@@ -1095,6 +1105,14 @@ def test_frames_of_a_live_robot_wait_for_a_browser_that_is_behind(on_page, monke
         assert not panel.timer.active  # until it is shown again
         desk.page.show("live")
         assert panel.timer.active
+
+        async def drawn(*frame, **limit):
+            assert limit == {"timeout": SLOWEST_S}
+
+        panel._ahead = 1
+        monkeypatch.setattr(desk.page.stage, "run_method", drawn)
+        await panel._draw({})
+        assert panel._ahead == 1  # one more was on its way, and has been drawn
         desk.page.leave()
         assert not panel.timer.active
 
@@ -1121,6 +1139,11 @@ def test_fields_of_live_are_the_options_of_the_robot(on_page):
             LiveOptions("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 3.7),
             LiveOptions("PdGravity", 0.008, 0.01, 0.02, 0.1, 3.7),
         ]
+        for name in ("period", "noise_q", "noise_v", "loss", "law"):
+            desk[f"live-{name}"].value = None  # cleared
+        desk.click("live-start")
+        await turns()
+        assert started[-1] == LiveOptions(period=0.0, gravity=3.7)
 
     on_page(work, examples.snake(2), gravity=3.7)
 
@@ -1572,3 +1595,22 @@ def test_a_timeline_has_labels_until_they_have_no_room(on_page, monkeypatch):
         assert desk.sent("draw_path") == ()
 
     on_page(work, examples.snake(3), duration=2.0)
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_limits_of_the_page_are_those_of_the_guide():
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "studio.md"
+    text = " ".join(guide.read_text("utf-8").split())
+    for sentence in (
+        f"also for bodies with up to {understand_panel.MOST_COLORED} joints",
+        f"where there are more than {understand_panel.MOST_BUTTONS}, an entry can be typed, too",
+        f"the first {formulas.UNFOLDED} terms are shown, and up to {formulas.MOST_TERMS} when",
+        f"translucent copies of the poses (at most {view.MOST_GHOSTS})",
+        f"inverse kinematics finds {keyframes.ON_PATH} poses",
+        f"or the module with a force, for {live.PUSH_S:g} s",
+        f"up to {live_session.MOST_MODULES} modules",
+        f"fit into the {guard.LARGEST_BODY // 2**20} MB that can be opened again",
+    ):
+        assert sentence in text
