@@ -1591,6 +1591,11 @@ def test_a_timeline_has_labels_until_they_have_no_room(on_page, monkeypatch):
         assert [mark.style["left"] for mark in marks] == ["0.0%", "37.5%", "100.0%"]
         assert [desk.texts(mark) for mark in marks] == [[""], [""], [""]]
         assert all("dot" in mark.classes for mark in marks)
+        (ghosts,) = desk.sent("set_keyframes")
+        model = desk.session.model()
+        assert np.shape(ghosts) == (3, model.nbodies, 7)
+        desk.session.edit_settings(motion="hold")
+        assert desk.sent("set_keyframes") == ([],)
         desk.click("draw-path")
         assert desk.sent("draw_path") == ()
 
