@@ -625,11 +625,15 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         assert {"x", "y", "click"} == hint.keys()
         page.show("move")
         assert desk["tour-text"].text == "The guide goes on under Build (Alt+1)."
+        started: list[str] = []
+        page.move_panel.start_run = lambda: started.append(page.session.settings.motion)
         desk.session.change("the crab", examples.crab())
         await desk.settled()
         assert "The crab is complete" in desk.texts(page.tour.root)
-        started: list[str] = []
-        page.move_panel.start_run = lambda: started.append(page.session.settings.motion)
+        desk.click("tour-play")
+        assert (page.mode, started.pop()) == ("move", "wave")
+        page.show("build")
+        await desk.settled()
         desk.click("tour-walk")  # with the gait that was tuned for it
         assert (page.mode, started) == ("move", ["sine"])
         page.refresh("run")
@@ -1619,3 +1623,239 @@ def test_limits_of_the_page_are_those_of_the_guide():
         f"fit into the {guard.LARGEST_BODY // 2**20} MB that can be opened again",
     ):
         assert sentence in text
+
+
+# -- more of the panels ----------------------------------------------------------------------------
+
+
+def test_an_entry_of_the_equations_is_told_canceled_copied_and_exported(on_page, monkeypatch):
+    ends, copied, files = [], [], []
+    monkeypatch.setattr(ui.clipboard, "write", copied.append)
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        page, panel = desk.page, desk.page.panels["understand"]
+
+        async def answer(function, *request):
+            end = ends.pop(0)
+            if isinstance(end, BaseException):
+                raise end
+            return end if isinstance(end, str | bytes) else {"mathml": "", "symbols": [], **end}
+
+        monkeypatch.setattr(panel.worker, "run", answer)
+        page.show("understand")
+        entries = (
+            ({"terms": 1, "shown": 1}, "M[1,1]: 1 term"),
+            ({"terms": 0, "shown": 0}, "M[1,1]: zero"),
+            ({"terms": 3, "shown": 3}, "M[1,1]: 3 terms"),
+            (StateError("it is too long"), "it is too long"),
+            (JobCanceled(), "canceled"),
+        )
+        for end, words in entries:
+            ends.append(end)
+            desk.click("part-equations")
+            await turns()
+            assert panel.words.text == words
+            assert not panel.stop.visible
+        ends.append("M_{1,1} = m")
+        desk.click("copy-latex")
+        await turns()
+        assert (copied, desk.notes[-1]) == (["M_{1,1} = m"], "LaTeX of M[1,1] copied")
+        ends.append(b"packed")
+        desk.click("export-c")
+        await turns()
+        assert files == [(b"packed", "robot.zip")]
+
+        # colors are of the pose of the sliders, those of C with all velocities 1
+        desk.session.set_pose(**{"m1.hinge": 0.4, "m2.hinge": -0.7})
+        model = desk.session.model()
+        found = model.closed_form(desk.session.configuration(model), np.ones(model.nv))
+        for name, values in zip("MCN", (found[0], found[1], found[2][:, None]), strict=True):
+            ends.append({"terms": 1, "shown": 1})
+            desk.click(f"formula-{name}")
+            await turns()
+            index = f"{name}[2]" if name == "N" else f"{name}[2,1]"
+            assert f'title="{index} = {values[1, 0]:.4g}"' in desk["entries"].content
+            assert ("all velocities 1" in " ".join(desk.texts(panel.root))) == (name == "C")
+
+    on_page(work, examples.snake(4), hinges="physical")
+
+
+def test_a_body_whose_joints_are_locked_has_no_equations(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-equations")
+        await turns()
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert "No joint can move, so there are no equations of motion." in texts
+        desk.click("part-joints")
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert any(text.startswith("0 joints move, ") for text in texts)
+
+    on_page(work, Organism.start("scout"))
+
+
+def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
+    async def work(desk):
+        page = desk.page
+        page.choose("scout")
+        words = "The new module (right) docks with its side "
+        picture = desk["dock-picture"]
+        assert picture.props["aria-label"] == f"{words}5"
+        assert picture.props["title"] == f"{words}5, so that it is not turned"
+        for place in ('x="30" y="19">2<', 'x="8" y="19">5<', 'x="19" y="7">3<', 'x="19" y="31">4<'):
+            assert place in picture.content  # the neighbor
+        for place in (
+            'x="45" y="19">5<',
+            'x="67" y="19">2<',
+            'x="56" y="7">3<',
+            'x="56" y="31">4<',
+        ):
+            assert place in picture.content
+        with page.client:
+            desk["dock-with"].value = 3
+        picture = desk["dock-picture"]
+        assert picture.props["title"] == f"{words}3"
+        for place in (
+            'x="45" y="19">3<',
+            'x="67" y="19">4<',
+            'x="56" y="7">2<',
+            'x="56" y="31">5<',
+        ):
+            assert place in picture.content  # turned by a quarter
+        page.choose("giusti_a")
+        assert desk["dock-picture"].props["aria-label"].startswith(f"{words[:-5]}port ")
+
+    on_page(work, examples.snake(2))
+
+
+def test_an_own_module_comes_into_the_palette_or_its_file_is_refused(on_page):
+    async def work(desk):
+        page, closed = desk.page, []
+        desk.click("own-module")
+        problem, dialog = desk.all("problem")[-1], SimpleNamespace(close=lambda: closed.append(1))
+        page.build_panel._add("x.toml", b"x = ", problem, dialog)
+        assert problem.text.startswith("x.toml: ")
+        assert not closed
+        own = catalog["scout"].model_copy(update={"name": "heavy"})
+        data = json.dumps(own.document()).encode()
+        page.build_panel._add("heavy.json", data, problem, dialog)
+        assert (page.kind, closed) == ("heavy", [1])
+        assert desk["kind-heavy"].props["aria-pressed"] == "true"
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_text_that_means_the_same_setting_stays_as_it_was_typed(on_page):
+    async def work(desk):
+        field = desk["set-locked"]
+        with desk.page.client:
+            field.value = "m1.hinge=45.00"
+        await desk.settled()
+        assert desk.session.settings.locked == pytest.approx({"m1.hinge": np.pi / 4})
+        assert field.value == "m1.hinge=45.00"
+        desk.session.edit_settings(locked={"m2.hinge": 0.0})
+        await desk.settled()
+        assert field.value == "m2.hinge=0"
+        with desk.page.client:
+            desk["set-duration"].value = None  # being typed
+        assert desk.session.settings.duration == NEW_SETTINGS.duration
+        assert desk["set-duration"].error is None
+        with desk.page.client:
+            field.value = "m9.hinge=45"
+        assert field.error.startswith("joints are m0.hinge")
+        desk.page.show("move")
+        desk.click("run")
+        assert "m9.hinge" in desk.notes[-1]  # nothing runs while a field is wrong
+        assert not desk.session.runner.busy
+
+    on_page(work, examples.snake(4), hinges="physical")
+
+
+def test_numbers_of_modules_that_cannot_be_are_told_at_their_fields(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        before = desk.session.organism
+        desk["parameter-mass"].value = -2.0
+        desk.click("apply-parameters")
+        assert desk.session.organism is before
+        assert "mass" in desk["parameter-mass"].error
+        assert desk["parameter-size"].error is None
+        assert desk.notes[-1].startswith("Mass must be a finite number")
+
+    on_page(work, examples.snake(2))
+
+
+def test_events_need_a_second_module_and_a_port_that_mates(on_page):
+    async def work(desk):
+        page, editor = desk.page, desk.page.move_panel.events._box
+        page.show("move")
+        assert desk.texts(editor) == ["Dock a second module first."]
+        desk.session.dock("backbone", "m0", 3)
+        await desk.settled()
+        page.choose("superbot")
+        await desk.settled()
+        desk.click("event-dock")
+        assert desk.notes[-1] == "'m1' has no free port that mates with a superbot."
+        assert not desk.session.settings.events
+
+    on_page(work, Organism.start("backbone"))
+
+
+def test_work_beside_the_page_ends_with_words_on_what_went_wrong(on_page, capsys):
+    async def work(desk):
+        async def fails(error):
+            raise error
+
+        for error, words in (
+            (StateError("no room"), "No room"),
+            (JobCanceled(), "Canceled"),
+            (KeyError("x"), "Something went wrong (KeyError). "),
+        ):
+            desk.page.run(fails(error))
+            await turns()
+            assert desk.notes[-1].startswith(words)
+        assert "KeyError" in capsys.readouterr().err
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_dialog_is_gone_when_it_closes_and_tells_so(on_page):
+    async def work(desk):
+        page, told = desk.page, []
+        for after in (None, lambda: told.append("closed")):
+            with page.dialog("A question", 320, after=after) as dialog:
+                pass
+            assert dialog.value
+            desk.event(dialog, "hide")
+            assert dialog.is_deleted
+        assert told == ["closed"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_page_opens_with_what_is_going_on_and_notes_on_its_file(on_page, monkeypatch):
+    async def work(desk):
+        page, session = desk.page, desk.session
+
+        def opened():
+            other = Page(page.studio, session, page.client)
+            other._end()
+            return other.mode, other.kind
+
+        assert opened() == ("build", "backbone")
+        session.live._starting = True
+        assert opened()[0] == "live"
+        session.runner.progress = 0.5
+        assert opened()[0] == "move"
+        session.runner.progress, session.live._starting = None, False
+        session.change("none", None)
+        assert opened() == ("build", "scout")
+        session.change("on a slide", Organism.start("virtual_px"))
+        assert opened() == ("build", "backbone")  # nothing docks to it by a click
+        session.notes = ("One.", "Two.")
+        page.start()
+        assert "The file was repaired. One. Two." in desk.notes
+        assert session.notes == ()
+
+    on_page(work, examples.snake(2))
