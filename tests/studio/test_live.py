@@ -453,3 +453,37 @@ def test_parts_of_a_record_end_where_the_next_begins_with_few_states(robot, monk
     assert two.t.tolist() == [k[25], k[29], k[31]]
     assert [len(x) for x in (one.q, one.v, one.tau)] == [8] * 3
     assert {len(values) for values in one.channels.values()} == {8}
+
+
+def test_sixty_modules_may_be_live_and_what_is_off_is_told(session, awaited):
+    def full(organism, options):
+        raise StateError(f"{len(organism)} came")
+
+    session.change("long", examples.snake(MOST_MODULES))
+    session.live = Live(session, full)
+    with pytest.raises(StateError, match="60 came"):
+        awaited(session.live.start(LiveOptions()))
+    assert not session.live.on
+    with pytest.raises(StateError, match="nothing is live: press Start first"):
+        awaited(session.live.keep())
+    topics = []
+    session.listen(topics.append)
+    awaited(session.live.end())
+    assert topics == ["live"]
+
+
+def test_a_record_of_a_live_robot_has_its_options_as_settings(session, awaited):
+    options = LiveOptions("PdGravity", 0.01, 0.001, 0.002, 0.1, 3.7)
+    awaited(session.live.start(options))
+    robot = session.live.robot
+    robot.record()
+    run(robot, 0.1)
+    awaited(session.live.keep())
+    (record,) = session.runs
+    found = record.settings
+    assert (found.base, found.motion, found.controller) == ("fixed", "hold", "PdGravity")
+    assert (found.noise_q, found.noise_v, found.loss, found.gravity) == (0.001, 0.002, 0.1, 3.7)
+    assert record.seconds == record.took == found.duration == pytest.approx(0.1, abs=0.01)
+    assert record.title == "live, PD with gravity compensation"
+    awaited(session.live.end())
+    assert len(session.runs) == 1  # nothing was being recorded any more

@@ -1013,6 +1013,7 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
         assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
         assert (panel._goals, panel.problem.text) == ({}, "")
+        assert not desk.all("live-m0")
         desk.click("live-go")  # of no robot: nothing happens
         desk.click("live-zero")
 
@@ -1052,6 +1053,7 @@ def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page,
         await click("live-push", "push", "m1", [0.0, 2.5, 0.0])
         desk["live-torque"].value = None
         await click("live-push", "push", "m1", [0.0, 0.0, 0.0])
+        assert desk["live-payload"].value == 0.0
         desk["live-payload"].value = 0.75
         await click("live-load", "payload", "m1", 0.75)
         assert desk["live-payload"].value == 0.75
@@ -1586,6 +1588,7 @@ def test_a_timeline_has_labels_until_they_have_no_room(on_page, monkeypatch):
         marks = [desk[f"keyframe-{time}"] for time in ("0", "1.5")]
         assert [mark.style["left"] for mark in marks] == ["0.0%", "75.0%"]  # of a run of 2 s
         assert [desk.texts(mark) for mark in marks] == [["0"], ["1.5"]]
+        assert desk["keyframe-run"].enabled  # two are a motion
         desk.click("keyframe-1.5")
         assert "on" in desk["keyframe-1.5"].classes
         assert "on" not in desk["keyframe-0"].classes
@@ -1843,6 +1846,8 @@ def test_a_page_opens_with_what_is_going_on_and_notes_on_its_file(on_page, monke
             other._end()
             return other.mode, other.kind
 
+        links = [e for e in page.client.elements.values() if isinstance(e, ui.link)]
+        assert links[0].props["href"] == "#panel"  # the keyboard skips the bar
         assert opened() == ("build", "backbone")
         session.live._starting = True
         assert opened()[0] == "live"
