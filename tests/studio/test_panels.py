@@ -1640,6 +1640,8 @@ def test_an_entry_of_the_equations_is_told_canceled_copied_and_exported(on_page,
         page, panel = desk.page, desk.page.panels["understand"]
 
         async def answer(function, *request):
+            if function is formulas.entry:
+                assert (panel.words.text, panel.stop.visible) == ("computing…", True)
             end = ends.pop(0)
             if isinstance(end, BaseException):
                 raise end
@@ -1864,3 +1866,93 @@ def test_a_page_opens_with_what_is_going_on_and_notes_on_its_file(on_page, monke
         assert session.notes == ()
 
     on_page(work, examples.snake(2))
+
+
+def test_reach_runs_from_zero_to_the_pose_of_the_sliders(on_page):
+    async def work(desk):
+        page, session, started = desk.page, desk.session, []
+        page.show("move")
+        page.move_panel.start_run = lambda: started.append(session.settings)
+        desk.click("reach")
+        assert desk.notes[-1].startswith("All joints are at zero")
+        assert started == []
+        session.set_pose(**{"m1.hinge": 0.4})
+        desk.click("reach")
+        (settings,) = started
+        assert (settings.motion, settings.target) == ("quintic", {"m1.hinge": 0.4})
+        assert session.project.pose == {}
+
+    on_page(work, examples.snake(3))
+
+
+def test_one_run_is_computed_at_a_time_and_the_project_is_let_go_after_it(on_page):
+    async def work(desk):
+        page, session, runs, closed = desk.page, desk.session, [], []
+        runner = session.runner
+
+        async def run():
+            runs.append(asyncio.get_running_loop().create_future())
+            runner.progress = 0.0
+            await runs[-1]
+            runner.progress = None
+
+        runner.run = run
+        page.studio.close = closed.append
+        page.show("move")
+        for _ in range(2):
+            desk.click("run")
+            await turns()
+        assert (len(runs), closed) == (1, [])
+        runs[0].set_result(None)
+        await turns()
+        assert closed == [session]
+        desk.click("run")
+        await turns()
+        assert len(runs) == 2
+        runs[1].set_exception(StateError("no room"))
+        await turns()
+        assert (closed, desk.notes[-1]) == ([session] * 2, "No room")
+        runner.progress = None
+
+    on_page(work, examples.snake(3))
+
+
+def test_superbots_are_held_as_the_modules_of_other_robots(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        assert desk.page.move_panel.emulations.visible
+        desk.click("emulate-m-tran")
+        locked = desk.session.settings.locked
+        assert {name.partition(".")[2] for name in locked} == {"roll"}
+        await desk.settled()
+        chips = [desk[f"unlock-{joint}"] for joint in locked]
+        assert [chip.props["aria-label"] for chip in chips] == [f"Unlock {x}" for x in locked]
+        desk.session.change("a cube", Organism.start("scout"))
+        desk.session.edit_settings(hinges="dyad", locked={})
+        await desk.settled()
+        assert not desk.page.move_panel.emulations.visible
+        words = desk.page.move_panel.joints_note.text
+        assert words == "No joint can move: Understand says why, or choose other hinges below."
+
+    on_page(work, examples.superbot_tree(1, 2), hinges="physical")
+
+
+def test_an_uploaded_file_is_used_by_its_name_and_one_that_is_refused_is_told(on_page):
+    async def work(desk):
+        used, told = [], []
+        with desk.page.client:
+            place = uploader(lambda *file: used.append(file), told.append, "data sheet")
+        assert desk["upload-data-sheet"] is place
+        assert place.props["max-file-size"] == 16 * 2**20
+
+        async def read():
+            return b"content"
+
+        (received,) = place._upload_handlers
+        await received(SimpleNamespace(file=SimpleNamespace(name="a.json", read=read)))
+        assert used == [("a.json", b"content")]
+        assert desk.sent("reset") == ()
+        desk.event(place, "rejected")
+        assert told[0].startswith("At most 16 MB can be uploaded, and files end with .json, ")
+
+    on_page(work)
