@@ -130,3 +130,54 @@ def test_a_module_is_shifted_to_the_next_port_where_it_can_dock_and_back():
     assert (back.parent("m3"), back.docking("m3").port) == seen[-1]
     with pytest.raises(DockingError, match="'m0' is the base"):
         edits.shifted(crab, "m0", 1)
+
+
+class Kind:
+    """A module with one port that can be docked with some turns."""
+
+    def __init__(self, *turns):
+        self.turns = turns
+
+    def port(self, label):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "wanted", "turn"),
+    [
+        ((0, 90), (90, 180), None, 90),
+        ((0, 90), (90, 180), 90, 90),
+        ((0, 90), (90, 180), 180, 90),
+        ((0, 90, 180), (180, 90), 180, 180),
+        ((0,), (90,), 45, 45),  # the docking itself refuses it
+        ((0,), (90,), None, 0),
+    ],
+)
+def test_a_turn_is_one_that_both_ports_allow(here, there, wanted, turn):
+    found = edits.usual_way.__wrapped__(Kind(*here), 1, Kind(*there), 2, wanted)
+    assert found == (2, turn)
+
+
+def test_only_some_places_of_a_large_part_are_checked_before_it_is_carried(monkeypatch):
+    tried = []
+    monkeypatch.setattr(edits, "refusal", lambda *how, **more: tried.append(how) or "no room")
+    crab = examples.crab()
+    for most, checks in ((4, 2), (5, 2), (0, 0), (100, None)):  # m2 and m3 move together
+        tried.clear()
+        monkeypatch.setattr(edits, "MOST_SITES", most)
+        found = [*edits.moves(crab, "m2")]
+        count = len(found) if checks is None else checks
+        assert len(tried) == count
+        assert [site.why for site in found] == ["no room"] * count + [""] * (len(found) - count)
+
+
+def test_a_module_can_move_to_the_free_ports_of_the_others_only():
+    crab = examples.crab()
+    rest, loose = crab.undock("m2")
+    found = {(site.module, site.port) for site in edits.moves(crab, "m2")}
+    free = {(m, port) for m in rest.modules for port in rest.free_ports(m)}
+    assert found <= free
+    held = crab.docking("m2")
+    assert (held.parent, held.port) in found
+    for site in edits.moves(crab, "m2"):
+        assert site.child_port in loose.free_ports("m2")

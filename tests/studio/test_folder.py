@@ -118,3 +118,41 @@ def test_fingerprints_tell_contents_and_places_apart(tmp_path):
     assert fingerprint(one) != first
     with pytest.raises(FileError, match="gone: cannot be read: No such file"):
         fingerprint(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(("name", "fits"), [("x" * 60, True), ("x" * 61, False), ("x ", False)])
+def test_names_have_up_to_sixty_characters(tmp_path, name, fits):
+    folder = Folder(tmp_path)
+    if fits:
+        assert folder.file(name).name == f"{name}{ENDING}"
+    else:
+        with pytest.raises(FileError, match="is no name for a project"):
+            folder.file(name)
+
+
+def test_deleting_what_is_not_there_makes_no_folder(tmp_path):
+    folder = Folder(tmp_path)
+    assert not folder.delete("x").exists()
+    folder.runs("x").mkdir()
+    assert [path.name for path in folder.delete("x").iterdir()] == ["x.runs"]
+
+
+def test_files_of_runs_are_written_beside_those_there_are(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write_runs("a", {"1.json": b"1"})
+    folder.write_runs("a", {"2.json": b"2"})
+    assert sorted(path.name for path in folder.runs("a").iterdir()) == ["1.json", "2.json"]
+    folder.write_runs("b", {"3.json": b"3"})
+    folder.copy_runs("a", "b")
+    assert sorted(path.name for path in folder.runs("b").iterdir()) == [
+        "1.json", "2.json", "3.json",
+    ]  # fmt: skip
+
+
+def test_stamps_change_with_every_write(tmp_path):
+    folder = Folder(tmp_path)
+    seen = []
+    for _ in range(3):
+        folder.write("a", EMPTY)
+        seen.append(folder.stamp("a"))
+    assert len(set(seen)) == 3

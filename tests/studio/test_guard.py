@@ -312,3 +312,93 @@ def test_a_port_that_is_taken_is_told_with_the_way_out():
             open_door("127.0.0.1", port, None)
     with pytest.raises(StateError, match="--token"):
         open_door("0.0.0.0", 0, None)
+
+
+def test_a_token_has_eight_characters_or_more():
+    check_host("0.0.0.0", "12345678")
+    check_host("127.0.0.1", "12345678")
+    for host in ("0.0.0.0", "127.0.0.1"):
+        with pytest.raises(StateError, match="at least 8"):
+            check_host(host, "1234567")
+
+
+def test_a_sender_without_an_address_may_guess_as_often_as_others(awaited, monkeypatch):
+    monkeypatch.setattr(guards.time, "monotonic", lambda: 0.0)
+    guard, found = Guard(app, 8350, token="correct horse"), []
+
+    async def send(message):
+        found.extend([message["status"]] if "status" in message else [])
+
+    scope = {"type": "http", "headers": [(b"host", b"127.0.0.1:8350")], "client": None}
+    for _ in range(guards.TRIES + 1):
+        awaited(guard({**scope, "query_string": b"token=guess"}, None, send))
+    assert found == [401] * guards.TRIES + [429]
+    awaited(guard(scope, None, send))  # no query at all
+    assert found[-1] == 401
+
+
+def test_guesses_that_are_long_ago_are_forgotten_one_by_one(ask, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(guards.time, "monotonic", lambda: now[0])
+    guard, wrong = Guard(app, 8350, token="correct horse"), b"token=guess"
+    for k in range(guards.TRIES):
+        now[0] = 2.0 * k
+        assert status(ask(guard, [HERE], query=wrong)) == 401
+    assert status(ask(guard, [HERE], query=wrong)) == 429
+    now[0] = guards.TRIES_S + 0.5  # only the first guess is a minute old
+    assert status(ask(guard, [HERE], query=wrong)) == 401
+    assert status(ask(guard, [HERE], query=wrong)) == 429
+
+
+def test_reasons_for_a_socket_are_short_enough_for_its_protocol(ask):
+    origin = ("origin", "http://" + "evil." * 60 + "example")
+    (closed,) = ask(LOCAL, [HERE, origin], kind="websocket")
+    assert len(closed["reason"].encode()) <= 123
+    assert closed["reason"].startswith("A page of 'http://evil.")
+
+
+class Probe:
+    """A socket that remembers its family, and has no route if it must not."""
+
+    families: tuple[object, ...] = ()
+    route = True
+
+    def __init__(self, family, kind):
+        Probe.families = (*Probe.families, family)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def connect(self, address):
+        if not self.route:
+            raise OSError(101, "Network is unreachable")
+
+    def getsockname(self):
+        return ("10.0.0.9", 40000)
+
+    def setsockopt(self, level, option, value):
+        assert (option, bool(value)) == (guards.socket.SO_REUSEADDR, True)
+
+    def bind(self, address):
+        self.address = address
+
+
+def test_the_address_for_others_is_that_of_the_route_else_the_name(monkeypatch):
+    monkeypatch.setattr(guards.socket, "socket", Probe)
+    monkeypatch.setattr(guards.socket, "gethostname", lambda: "desk")
+    monkeypatch.setattr(Probe, "families", ())
+    assert guards.addresses("0.0.0.0", 8350)[1] == "http://10.0.0.9:8350"
+    monkeypatch.setattr(Probe, "route", False)
+    assert guards.addresses("::", 8350) == ("http://[::1]:8350", "http://desk:8350")
+    assert guards.addresses("localhost", 8350) == ("http://localhost:8350", None)
+
+
+@pytest.mark.parametrize(("host", "family"), [("::1", "AF_INET6"), ("127.0.0.1", "AF_INET")])
+def test_a_door_has_the_family_of_its_address(monkeypatch, host, family):
+    monkeypatch.setattr(guards.socket, "socket", Probe)
+    monkeypatch.setattr(Probe, "families", ())
+    assert open_door(host, 8350, None).address == (host, 8350)
+    assert Probe.families == (getattr(guards.socket, family),)

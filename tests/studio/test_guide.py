@@ -103,3 +103,17 @@ def test_from_any_detour_the_guide_leads_on_to_the_crab(session, seed):
         except DockingError:  # the base occupies the cell
             session.undo()
     assert advice(session.organism).done == COUNT
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 5])
+def test_the_marked_cell_is_where_the_next_module_comes_however_the_first_one_is_turned(side):
+    body = Organism.start("backbone").dock("m0", 3, "m1", side, kind="scout")
+    now = advice(body)
+    assert now.done == 1
+    if side == 3:  # which the second one needs
+        assert (now.cell, now.click) == ((0, 0), None)
+        assert "'m0' is docked to side 3 of 'm1' with its side 3; the crab" in now.text
+        return
+    assert now.click == {"kind": "scout", "module": "m1", "port": 3, "child_port": 4}
+    place = body.dock("m1", 3, "m2", 4, kind="scout").place("m2")
+    assert now.cell == (place.x, place.y)

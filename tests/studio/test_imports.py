@@ -152,3 +152,21 @@ def test_projects_are_duplicated_with_their_runs_and_deleted_ones_are_kept_aside
     assert sorted(path.name for path in folder.iterdir()) == ["swing.modurob.json", "swing.runs"]
     assert [entry.name for entry in studio.folder.entries()] == ["swing copy"]
     assert studio.free_name("swing") == "swing"
+
+
+def test_archives_are_opened_up_to_their_limits(studio, monkeypatch):
+    session = with_runs(studio, "swing", 1)
+    data, _ = imports.archive(session.project, session.folder.runs("swing"), 10**7)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        sizes = [entry.file_size for entry in archive.infolist()]
+    limits = {
+        "MOST_MEMBERS": len(sizes), "LARGEST_MEMBER": max(sizes), "LARGEST_UNPACKED": sum(sizes)
+    }  # fmt: skip
+    for name, limit in limits.items():
+        monkeypatch.setattr(imports, name, limit)
+    assert len(imports.read("swing.zip", data).project.runs) == 1
+    for name, limit in limits.items():
+        monkeypatch.setattr(imports, name, limit - 1)
+        with pytest.raises(FileError, match=r"swing\.zip: .*(too large|can be unpacked)"):
+            imports.read("swing.zip", data)
+        monkeypatch.setattr(imports, name, limit)

@@ -87,3 +87,37 @@ def test_a_body_follows_the_path_that_was_drawn_for_it(tmp_path):
     with pytest.raises(StateError, match="too short"):
         session.draw_path(tip, [0.0, 0.0, 0.0], [start.tolist()] * 3)
     session.saver.flush()
+
+
+def test_a_drawn_path_is_followed_slowly_at_both_ends():
+    share = (1 - np.cos(np.pi * np.arange(16) / 15)) / 2
+    found = keyframes.along([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.3, 1.0], [0.4, 0.3, 1.0]])
+    assert found.shape == (16, 3)
+    way = 0.7 * share
+    np.testing.assert_allclose(found[:, 0], np.maximum(way - 0.3, 0.0), atol=1e-12)
+    np.testing.assert_allclose(found[:, 1], np.minimum(way, 0.3), atol=1e-12)
+    np.testing.assert_allclose(found[:, 2], 1.0)
+    assert len(keyframes.along([[0, 0, 0], [0, 0, 2e-3]])) == 16
+    for path in ([], [[0, 0, 0]], [[0, 0, 0], [0, 0, 1e-3]], [[0, 0, 0], [0, 0, float("nan")]]):
+        with pytest.raises(StateError, match="the path is too short"):
+            keyframes.along(path)
+
+
+def test_keyframes_at_nearly_the_same_time_are_one():
+    first = keyframes.rows([KeyFrame(1.0, {"a": 0.1}), KeyFrame(2.0, {"a": 0.2})])
+    near = keyframes.with_frame(first, KeyFrame(1.0 + 5e-7, {"a": 0.3}))
+    assert near["a"] == (0.3, 0.2)
+    assert keyframes.with_frame(first, KeyFrame(1.001, {"a": 0.3}))["a"] == (0.1, 0.3, 0.2)
+    assert keyframes.without(first, 1.0 - 5e-7) == {"time": (2.0,), "a": (0.2,)}
+    assert keyframes.without(first, 1.01) == first
+    assert keyframes.frames({}) == []
+    with pytest.raises(StateError, match="must be 0 or more, got inf"):
+        keyframes.with_frame(first, KeyFrame(float("inf"), {}))
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "rows"),
+    [(5, 12, [0, 1, 2, 3, 4]), (9, 3, [0, 4, 8]), (10, 4, [0, 3, 6, 9]), (1, 3, [0])],
+)
+def test_keyframes_that_are_drawn_are_spread_evenly(count, most, rows):
+    assert keyframes.spread(count, most).tolist() == rows

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -340,3 +342,148 @@ def _runs(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+# -- words and records -----------------------------------------------------------------------------
+
+
+def test_the_clock_is_told_in_cycles_of_the_last_second_and_their_lateness(robot, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    late = [0.009] + [0.001] * 60 + [0.003] + [0.002] * 39
+    robot.clock = SimpleNamespace(ticks=50, late=late, missed=2, period=0.005)
+    assert robot.clock_line() == ""  # nothing has passed
+    now[0], robot.clock.ticks = 100.5, 150
+    words = "200 cycles/s of 200, 2 left out, 3.0 ms late at most"
+    assert robot.clock_line() == words  # the last hundred: one before them was later
+    now[0], robot.clock.ticks = 100.9, 170
+    assert robot.clock_line().startswith("133 cycles/s")  # 120 in 0.9 s
+    now[0], robot.clock.ticks = 101.2, 224
+    assert robot.clock_line().startswith("106 cycles/s")  # 74 since 100.5: a second back
+    now[0], robot.clock.ticks = 110.0, 312
+    assert robot.clock_line().startswith("10 cycles/s")  # 88 in 8.8 s: it was not asked meanwhile
+
+
+def test_errors_of_the_bus_are_kept_in_one_line(robot):
+    assert robot.look() == ""
+    for error, words in ((StateError("m1 is lost"), "m1 is lost"), (KeyError(3), "KeyError: 3")):
+
+        def wait(condition, seconds, error=error):
+            raise error
+
+        robot._wait = wait
+        assert robot.look() == robot.problem == words
+
+
+def test_the_first_module_that_is_not_found_is_named():
+    robot, waits = simulated(), []
+    robot._wait = lambda condition, seconds: waits.append(seconds)
+    robot.power_up()
+    assert robot.problem == "'m0' was not found within 10 s"
+    assert waits == [10.0] * 3
+    assert robot.state == ""
+    robot.close()
+
+
+def test_a_module_that_slides_is_told_in_millimeters_and_newtons():
+    robot = simulated(examples.arm("bc"))
+    robot.power_up()
+    robot.goto({"m1.joint": 0.05}, 0.2)
+    run(robot, 1.0)
+    place, force = robot.drive_line("m1").removeprefix("joint ").split(", ")
+    assert place.endswith(" mm")
+    assert float(place.removesuffix(" mm")) == pytest.approx(50, abs=1000 * SETTLED)
+    assert force.endswith(" N")
+    state = robot.bus.world.state
+    upward = state.model.gravity_torque(state.q)[1]
+    assert float(force.removesuffix(" N")) == pytest.approx(upward, abs=0.2)
+    assert robot.drive_line("m7") == ""
+    assert robot.joints_of("m1") == ["m1.joint"]
+    robot.close()
+
+
+def test_the_certificate_is_empty_before_there_is_a_controller_and_tells_what_is_missing():
+    robot = simulated()
+    assert robot.certificate() == ""
+    assert robot.model is None
+    with pytest.raises(StateError, match="there is no robot yet"):
+        robot.follow("sine")
+    robot.power_up()
+    assert robot.certificate().startswith("computed torque: not guaranteed; missing: measured")
+    run(robot, 0.1)
+    delay = 1000 * robot.bus.operation.longest_delay
+    assert f"readings up to {delay:g} ms old" in robot.certificate()
+    robot.close()
+
+
+def test_marks_of_a_record_are_what_was_done_to_the_robot_since_it_began(robot):
+    robot.payload(TIP, 0.5)  # before
+    robot.record()
+    for act in (
+        lambda: robot.fault("m0", "limp"),
+        lambda: robot.fault("m0", "none"),
+        lambda: robot.push("m1.hinge", 0.5),
+        lambda: robot.payload(TIP, 0.0),
+        lambda: robot.kill(TIP),
+        lambda: robot.restart(TIP),
+        lambda: robot.follow("sine"),
+        robot.relax,
+    ):
+        act()
+        run(robot, 0.02)
+    marks = robot.recorded().marks
+    assert [mark.what for mark in marks] == [
+        "limp m0", "repair m0", "push m1.hinge", "load m2", "die m2", "reboot m2", "gait sine",
+        "relax",
+    ]  # fmt: skip
+    assert [mark.time for mark in marks] == pytest.approx(0.02 * np.arange(8), abs=0.006)
+
+
+def test_parts_of_a_record_end_where_the_next_begins_with_few_states(robot, monkeypatch):
+    robot.record()
+    run(robot, 0.2)
+    (part,) = robot.recorded().trajectory.parts
+    monkeypatch.setattr(live.runs, "MOST_FRAMES", 10)
+    k = np.arange(32) / 100
+    first = part.rows(np.zeros(25, int))
+    second = part.rows(np.zeros(7, int))
+    first, second = replace(first, t=k[:25]), replace(second, t=k[25:])
+    one, two = live.joined((first, second))  # one of four states
+    assert one.t.tolist() == [*k[0:25:4], k[25]]
+    assert two.t.tolist() == [k[25], k[29], k[31]]
+    assert [len(x) for x in (one.q, one.v, one.tau)] == [8] * 3
+    assert {len(values) for values in one.channels.values()} == {8}
+
+
+def test_sixty_modules_may_be_live_and_what_is_off_is_told(session, awaited):
+    def full(organism, options):
+        raise StateError(f"{len(organism)} came")
+
+    session.change("long", examples.snake(MOST_MODULES))
+    session.live = Live(session, full)
+    with pytest.raises(StateError, match="60 came"):
+        awaited(session.live.start(LiveOptions()))
+    assert not session.live.on
+    with pytest.raises(StateError, match="nothing is live: press Start first"):
+        awaited(session.live.keep())
+    topics = []
+    session.listen(topics.append)
+    awaited(session.live.end())
+    assert topics == ["live"]
+
+
+def test_a_record_of_a_live_robot_has_its_options_as_settings(session, awaited):
+    options = LiveOptions("PdGravity", 0.01, 0.001, 0.002, 0.1, 3.7)
+    awaited(session.live.start(options))
+    robot = session.live.robot
+    robot.record()
+    run(robot, 0.1)
+    awaited(session.live.keep())
+    (record,) = session.runs
+    found = record.settings
+    assert (found.base, found.motion, found.controller) == ("fixed", "hold", "PdGravity")
+    assert (found.noise_q, found.noise_v, found.loss, found.gravity) == (0.001, 0.002, 0.1, 3.7)
+    assert record.seconds == record.took == found.duration == pytest.approx(0.1, abs=0.01)
+    assert record.title == "live, PD with gravity compensation"
+    awaited(session.live.end())
+    assert len(session.runs) == 1  # nothing was being recorded any more

@@ -2,16 +2,19 @@
 
 import asyncio
 import gc
+import json
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from modurob import Organism, catalog, examples
+from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
+from modurob.studio import exports, formulas, guard, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -24,9 +27,18 @@ from nicegui.element import Element
 from nicegui.events import GenericEventArguments, handle_event
 from nicegui.outbox import Outbox
 
-from modurob.studio.jobs import Worker
+from modurob.distributed.bus.simulated import SimulatedBus
+from modurob.distributed.plant import PlantOptions
+from modurob.studio import view
+from modurob.studio.jobs import JobCanceled, Worker
+from modurob.studio.live import LiveOptions, LiveRobot
+from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels import keyframes as keyframes_panel
+from modurob.studio.panels import projects as project_panel
+from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.build import uploader
+from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -62,6 +74,15 @@ class Desk:
         buttons = (e for e in panel.descendants() if isinstance(e, ui.button))
         found = [e for e in buttons if label in (e.text, e.props.get("aria-label"))]
         self.event(found[-1])
+
+    def items(self, text):
+        """Entries of menus with a text."""
+        found = [e for e in self.page.client.elements.values() if isinstance(e, ui.menu_item)]
+        return [
+            e
+            for e in found
+            if text in [getattr(x, "text", "") for x in e.descendants(include_self=True)]
+        ]
 
     def texts(self, within):
         """All lines of text below an element."""
@@ -604,11 +625,15 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         assert {"x", "y", "click"} == hint.keys()
         page.show("move")
         assert desk["tour-text"].text == "The guide goes on under Build (Alt+1)."
+        started: list[str] = []
+        page.move_panel.start_run = lambda: started.append(page.session.settings.motion)
         desk.session.change("the crab", examples.crab())
         await desk.settled()
         assert "The crab is complete" in desk.texts(page.tour.root)
-        started: list[str] = []
-        page.move_panel.start_run = lambda: started.append(page.session.settings.motion)
+        desk.click("tour-play")
+        assert (page.mode, started.pop()) == ("move", "wave")
+        page.show("build")
+        await desk.settled()
         desk.click("tour-walk")  # with the gait that was tuned for it
         assert (page.mode, started) == ("move", ["sine"])
         page.refresh("run")
@@ -861,3 +886,1073 @@ def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, t
             assert asked[-1] == "M[13,2]"
 
     on_page(work, examples.snake(modules))
+
+
+# -- Live ------------------------------------------------------------------------------------------
+
+REST_S = 0.5  # [s] of the bus, in which a motion of 0.2 s ends
+NEAR = 0.01  # [rad] some time after a motion, with torques of 5 ms each
+
+
+def simulated(organism, options):
+    bus = SimulatedBus(options.law, plant=PlantOptions(), period=0.005)
+    return LiveRobot(organism, bus, bus.run, lambda: bus.now)
+
+
+def live_page(on_page, monkeypatch, work, body):
+    """A page with a robot on a bus in simulated rounds, whose browser answers no frame."""
+
+    async def started(desk):
+        session, panel = desk.session, desk.page.panels["live"]
+        session.live = Live(session, simulated)
+        desk.page.show("live")
+        panel.timer.deactivate()
+        desk.click("live-start")
+        await done(lambda: session.live.robot is not None and not session.live._starting)
+        await desk.settled()
+        panel.timer.deactivate()  # a test says when a frame is due
+        assert panel.state.text == "starting…"
+        desk.page.client.outbox.stop()  # there is no browser to send them to
+        monkeypatch.setattr(Client, "has_socket_connection", property(lambda self: True))
+        panel._show_words()
+        try:
+            await work(desk, panel, session.live.robot)
+        finally:
+            session.live.close()
+
+    on_page(started, body)
+
+
+async def done(condition):
+    """Until work in another thread has its effect."""
+    async with asyncio.timeout(LONG_S):
+        while not condition():
+            await asyncio.sleep(0.002)
+    await turns()
+
+
+def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        session = desk.session
+        assert session.live.options == LiveOptions(gravity=session.settings.gravity)
+        assert (panel.off.visible, panel.running.visible) == (False, True)
+        buttons = panel.start, panel.end, panel.record
+        assert [each.visible for each in buttons] == [False, True, True]
+        (joints,) = desk.sent("set_joints")
+        assert [joint["name"] for joint in joints] == ["m0.hinge", "m1.hinge"]
+
+        def states():
+            panel._show_words()
+            found = panel.go, panel.follow, panel.relax, panel.record, panel.stop, panel.hold
+            return [each.enabled for each in found]
+
+        assert states() == [True] * 4 + [False, True]
+        assert [name for name, _ in desk.told].count("set_joints") == 1  # while they are the same
+        assert (panel.mode.text, panel.clock.text) == ("Holds", "")
+        monkeypatch.setattr(robot, "clock_line", lambda: "200 cycles/s")
+        panel._show_words()
+        assert panel.clock.text == "200 cycles/s"
+        assert not panel.progress.visible
+        assert "no reading has come back" in panel.certificate.text
+        robot.bus.run(lambda: False, 0.1)
+        panel._show_words()
+        assert panel.certificate.text.startswith("computed torque: guaranteed")
+        assert panel.reason.text == panel.problem.text == ""
+
+        desk.event(panel.sliders, "pose", {"m0.hinge": 0.3})
+        desk["live-seconds"].value = 0.2
+        desk.click("live-go")
+        await done(lambda: robot.status().mode == "move")
+        robot.bus.run(lambda: False, 0.1)
+        assert states() == [True] * 5 + [False]
+        assert panel.mode.text == f"Moves: {robot.status().motion}"
+        assert panel.progress.visible
+        assert panel.progress.value == pytest.approx(0.5, abs=0.05)
+        robot.bus.run(lambda: False, REST_S)
+        assert robot.status().set_point.tolist() == pytest.approx([0.3, 0.0], abs=NEAR)
+
+        desk.click("live-measured")
+        goals = desk.sent("set_values")[0]
+        assert goals == pytest.approx({"m0.hinge": 0.3, "m1.hinge": 0.0}, abs=NEAR)
+        desk.click("live-zero")
+        assert desk.sent("set_values") == ({"m0.hinge": 0.0, "m1.hinge": 0.0},)
+        desk.click("live-go")
+        await done(lambda: robot.status().mode == "move")
+        desk.click("live-stop")
+        assert robot.status().mode == "hold"
+        assert desk.sent("set_values")[0]["m0.hinge"] > 0.1  # goals are where it was stopped
+
+        desk.click("live-record")
+        assert robot.recording == 0.0
+        panel._show_words()
+        assert (panel.record.text, panel.state.text) == ("Keep as a run", "recording, 0 s")
+        desk["live-gait"].value = "wave"
+        desk.click("live-follow")
+        await done(lambda: robot.status().motion == "gait wave")
+        robot.bus.run(lambda: False, 0.1)
+        desk.click("live-relax")
+        assert states() == [True] * 4 + [False, True]
+        assert panel.mode.text == "Relaxed"
+        desk.page.run_shown, desk.page.run_other = 7, 8
+        desk.click("live-record")
+        await done(lambda: session.runs)
+        assert desk.notes[-1] == "Kept as run 1: See plays it"
+        assert desk.page.run_shown is desk.page.run_other is None
+        panel._show_words()
+        assert (panel.record.text, panel.state.text) == ("Record", "")
+        assert not panel.state.visible
+
+        session.dock("backbone", "m2", 3)
+        panel._show_words()
+        assert panel.reason.text.startswith("The body was changed since the start")
+        panel._tick()
+        drawn = len(desk.told)
+        panel.problem.set_text("m1 was lost")
+        desk.click("live-end")
+        await done(lambda: not session.live.on and not panel.running.visible)
+        assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
+        assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
+        assert (panel._goals, panel.problem.text) == ({}, "")
+        assert not desk.all("live-m0")
+        desk.click("live-go")  # of no robot: nothing happens
+        desk.click("live-zero")
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        asked = []
+        names = "unplug", "plug", "kill", "restart", "push", "payload", "fault"
+        for name in names:
+            command = getattr(robot, name)
+
+            def told(*args, name=name, command=command):
+                command(*args)
+                asked.append((name, *args))
+
+            monkeypatch.setattr(robot, name, told)
+
+        async def click(name, *wanted):
+            desk.click(name)
+            await done(lambda: asked and asked[-1] == wanted)
+            panel._show_words()
+
+        texts = desk.texts(panel.module._box)
+        assert texts[0].startswith("Choose a module here")
+        desk.click("live-m1")
+        assert desk.page.selected == "m1"
+        assert desk["live-m1"].props["aria-pressed"] == "true"
+        assert desk["live-m0"].props["aria-pressed"] == "false"
+        assert desk.texts(panel.module._box) == ["m1 (backbone)"]
+        assert panel.drive.text.startswith("hinge 0.0°")
+        assert desk["live-joint"].value == "m1.hinge"
+        desk["live-torque"].value = 2.5
+        await click("live-push", "push", "m1.hinge", 2.5)
+        desk["live-joint"].value = "y"
+        await click("live-push", "push", "m1", [0.0, 2.5, 0.0])
+        desk["live-torque"].value = None
+        await click("live-push", "push", "m1", [0.0, 0.0, 0.0])
+        assert desk["live-payload"].value == 0.0
+        desk["live-payload"].value = 0.75
+        await click("live-load", "payload", "m1", 0.75)
+        assert desk["live-payload"].value == 0.75
+        with desk.page.client:
+            desk["live-drives"].value = "stuck"
+        await done(lambda: asked[-1] == ("fault", "m1", "stuck"))
+        panel._show_words()
+        assert desk["live-drives"].value == "stuck"
+        count = len(desk.all("live-plug"))
+        await click("live-unplug", "unplug", "m1")
+        assert len(desk.all("live-plug")) == count + 1
+        assert desk.texts(desk["live-m1"]) == ["m1 · unplugged"]
+        assert "module-unplugged" in desk["live-m1"].classes
+        await click("live-plug", "plug", "m1")
+        await click("live-kill", "kill", "m1")
+        assert desk.texts(desk["live-m1"]) == ["m1 · dead"]
+        await click("live-restart", "restart", "m1")
+        desk.click("live-m1")  # again: none is chosen
+        assert desk.page.selected is None
+        panel._show_words()
+        assert panel.drive.text == ""
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_frames_of_a_live_robot_wait_for_a_browser_that_is_behind(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        desk.page.show("build")
+        desk.page.show("live")
+        panel.timer.deactivate()
+        words, before = [], count("set_live")
+        monkeypatch.setattr(panel, "_show_words", lambda: words.append(panel._frames))
+        for _ in range(7):
+            panel._tick()
+            await turns()
+        assert count("set_live") == before + 1  # the scene stays as it is
+        assert count("live_frame") == MOST_AHEAD  # none is answered
+        panel._ahead = 0
+        for _ in range(MOST_AHEAD):
+            panel._tick()
+            await turns()
+        assert count("live_frame") == 2 * MOST_AHEAD
+        assert words == [6]  # words change less often
+        robot.unplug("m2")
+        robot.bus.run(lambda: robot.scene().missing == ("m2",))
+        panel._ahead = 0
+        panel._tick()
+        assert count("set_live") == before + 2
+        desk.page.show("build")
+        panel.timer.active = True
+        panel._tick()
+        assert not panel.timer.active  # until it is shown again
+        desk.page.show("live")
+        assert panel.timer.active
+
+        async def drawn(*frame, **limit):
+            assert limit == {"timeout": SLOWEST_S}
+
+        panel._ahead = 1
+        monkeypatch.setattr(desk.page.stage, "run_method", drawn)
+        await panel._draw({})
+        assert panel._ahead == 1  # one more was on its way, and has been drawn
+        desk.page.leave()
+        assert not panel.timer.active
+
+    live_page(on_page, monkeypatch, work, examples.snake(3))
+
+
+def test_fields_of_live_are_the_options_of_the_robot(on_page):
+    async def work(desk):
+        started = []
+
+        async def start(options):
+            started.append(options)
+
+        desk.session.live.start = start
+        desk.page.show("live")
+        desk.click("live-start")
+        await turns()
+        for name, value in (("period", 8), ("noise_q", 0.01), ("noise_v", 0.02), ("loss", 0.1)):
+            desk[f"live-{name}"].value = value
+        desk["live-law"].value = "PdGravity"
+        desk.click("live-start")
+        await turns()
+        assert started == [
+            LiveOptions("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 3.7),
+            LiveOptions("PdGravity", 0.008, 0.01, 0.02, 0.1, 3.7),
+        ]
+        for name in ("period", "noise_q", "noise_v", "loss", "law"):
+            desk[f"live-{name}"].value = None  # cleared
+        desk.click("live-start")
+        await turns()
+        assert started[-1] == LiveOptions(period=0.0, gravity=3.7)
+
+    on_page(work, examples.snake(2), gravity=3.7)
+
+
+def test_without_a_body_nothing_is_live(on_page):
+    async def work(desk):
+        panel = desk.page.panels["live"]
+        desk.page.show("live")
+        assert panel.state.text == "There is no module yet: place one under Build."
+        desk.click("live-start")
+        await turns()
+        assert not desk.session.live.on
+        assert desk.notes
+
+    on_page(work)
+
+
+# -- several modules, files, dialogs ---------------------------------------------------------------
+
+
+def test_what_is_copied_is_pasted_repeated_and_mirrored_by_keys(on_page):
+    async def work(desk):
+        page = desk.page
+
+        def press(what):
+            desk.event(page.stage, "command", what)
+
+        def crab_with(*names):
+            return desk.session.organism.modules == (*examples.crab().modules, *names)
+
+        press("paste")
+        assert desk.notes[-1] == "Nothing is copied yet: choose a module and press Ctrl+C."
+        for what in ("copy", "repeat", "mirror"):
+            press(what)
+            assert desk.notes[-1] == "Choose a module first: click it."
+        desk.event(page.stage, "pick", {"modules": ["m2"]})
+        press("copy")
+        assert desk.notes[-1].startswith("Copied 2 modules: ")
+        page.select()
+        press("paste")
+        assert desk.notes[-1] == "Choose a module first: click it."
+        page.select("m0")
+        press("paste")
+        assert crab_with("m6", "m7")
+        assert page.selected == "m6"  # the first one of the copy
+        assert desk.sent("say") == ("m6 docked",)
+        press("undo")
+        page.select("m3")
+        press("repeat")
+        assert crab_with("m6")
+        assert page.selected == "m6"
+        press("undo")
+        page.select("m2")
+        press("mirror")  # there is no room: the second leg is there
+        assert crab_with()
+        assert "mirror image" in desk.notes[-1]
+
+    on_page(work, examples.crab())
+
+
+def test_several_modules_are_chosen_with_a_key_and_removed_together(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+
+        def pick(*modules, more):
+            desk.event(page.stage, "pick", {"modules": [*modules], "more": more})
+            return page.chosen_modules
+
+        assert pick("m1", "m3", more=False) == ["m1", "m3"]
+        assert page.selected == "m3"
+        assert desk.sent("select") == (["m1", "m3"],)  # of the tree, the last that is told
+        assert pick("m1", "m5", more=True) == ["m3", "m5"]  # one that was chosen is so no longer
+        assert pick("m5", more=False) == ["m5"]
+        assert pick("m3", more=True) == ["m5", "m3"]
+        texts = desk.texts(page.build_panel.module_part._box)
+        assert texts[1].startswith("2 modules chosen; the last: 1 kg, 0.1 m; side 2 to side 3")
+        desk.event(page.stage, "remove", {"module": "m3"})
+        await desk.settled()
+        assert session.organism.modules == ("m0", "m1", "m2", "m4")
+        assert page.chosen_modules == []
+        session.undo()
+        page.select("m5")
+        desk.event(page.stage, "remove", {"module": "m3"})  # another one than the chosen
+        assert "m5" in session.organism
+        assert "m3" not in session.organism
+
+    on_page(work, examples.crab())
+
+
+def test_events_of_plan_and_tree_edit_the_body(on_page):
+    async def work(desk):
+        page, session, panel = desk.page, desk.session, desk.page.build_panel
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+        assert desk.sent("set_tree") is None  # hidden
+        desk.click("view-tree")
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        assert panel.views["tree"].props["aria-selected"] == "true"
+        assert panel.views["plan"].props["aria-selected"] == "false"
+        assert '"name":"m2"' in desk.sent("set_tree")[0].replace(" ", "")
+        assert '"hidden":3' in desk.sent("set_plan")[0].replace(" ", "")
+        desk.event(panel.tree, "rename", {"module": "m2", "name": "tail"})
+        assert (page.selected, session.organism.modules) == ("tail", ("m0", "m1", "tail"))
+        before = session.organism.docking("tail")
+        desk.event(panel.tree, "shift", {"name": "tail", "step": 1})
+        assert session.organism.docking("tail") != before
+        desk.event(panel.tree, "rebase", {"module": "m1"})
+        assert session.organism.base == "m1"
+        desk.event(panel.tree, "rebase", {"module": "m1"})
+        assert desk.notes[-1] == "'m1' is the base already"
+        desk.event(panel.plan, "rebase", {"module": "m1"})
+        assert desk.sent("explain") == ("'m1' is the base already",)
+        desk.event(panel.tree, "dock", {"module": "tail", "port": 99})
+        assert "99" in desk.notes[-1]
+        desk.event(panel.tree, "pick", {"modules": ["m0"], "more": True})
+        assert page.chosen_modules == ["tail", "m0"]
+        desk.event(panel.plan, "pick", {"module": "m1"})
+        assert page.chosen_modules == ["m1"]
+        desk.event(panel.tree, "remove", {"module": "tail"})
+        assert "tail" not in session.organism
+        desk.event(panel.plan, "move", {"name": "m0", "module": "m1", "port": 3, "child_port": 5})
+        held = session.organism.docking("m0")
+        assert (held.parent, held.port, held.child_port) == ("m1", 3, 5)
+        desk.event(panel.plan, "turn", {"module": "m0"})
+        assert session.organism.docking("m0").child_port != 5
+        desk.event(panel.plan, "remove", {"module": "m0"})
+        assert session.organism.modules == ("m1",)
+
+    on_page(work, examples.snake(3))
+
+
+def test_superbots_are_a_tree_and_dock_with_a_turn_that_is_chosen(on_page):
+    async def work(desk):
+        page, panel = desk.page, desk.page.build_panel
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        choices = [
+            e for e in panel.palette_part._box.descendants() if isinstance(e, ui.select)
+        ]  # fmt: skip
+        turn = next(e for e in choices if e.props["label"] == "Turned by")
+        assert turn.options == {"auto": "no turn", 90: "90°", 180: "180°", 270: "270°"}
+        with page.client:
+            turn.value = 180
+        assert page.turn == 180
+        desk.event(page.stage, "dock", {"module": "m0", "port": 3})
+        assert desk.session.organism.docking("m1").turn == 180
+        desk.event(page.stage, "dock", {"module": "m0", "port": 1, "turn": 90, "child_port": 2})
+        held = desk.session.organism.docking("m2")
+        assert (held.turn, held.child_port) == (90, 2)
+        # R goes through all ways to dock at a site
+        desk.event(panel.tree, "turn", {"module": None, "site": ["m2", 3]})
+        first = page.child_port, page.turn
+        desk.event(panel.tree, "turn", {"module": None, "site": ["m2", 3]})
+        assert (page.child_port, page.turn) != first
+        page.choose("scout")
+        assert (page.child_port, page.turn) == (None, None)
+
+    on_page(work, Organism.start("superbot"))
+
+
+def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
+    went, files = [], []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        page, studio = desk.page, desk.page.studio
+        studio.new("crab", projects.Project())
+        desk.click("project")
+        desk["new-name"].value = "crab"
+        desk.click("rename-ok")
+        (problem,) = desk.all("name-problem")
+        assert problem.text == "there is a project 'crab' already; choose another name"
+        desk["new-name"].value = " lobster "
+        desk.event(desk["new-name"], "keydown.enter")
+        assert desk.session.name == "lobster"
+        assert went == ["/project/lobster"]
+        desk.click("project")
+        desk["new-name"].value = "my snake"
+        elements = page.client.elements.values()
+        button = [e for e in elements if getattr(e, "text", "") == "Save a copy"][-1]
+        desk.event(button)
+        assert went[-1] == "/project/my%20snake"
+        assert studio.session("my snake").organism == desk.session.organism
+
+        desk.click("export")
+        assert [bool(desk.all(f"export-{name}")) for name in ("archive", "csv")] == [False, False]
+        desk.click("export-project")
+        data, name, kind = files.pop()
+        assert (name, kind) == ("lobster.modurob.json", "application/json")
+        assert data == projects.to_bytes(desk.session.project)
+        desk.session.add_run(record(1))
+        desk.session.add_run(record(2))
+        desk.click("export")
+        assert desk.all("export-csv")
+        desk.click("export-archive")
+        data, name, kind = files.pop()
+        assert (name, kind) == ("lobster.modurob.zip", "application/zip")
+        assert desk.notes[-1] == "The latest 0 of 2 runs fit into one file."  # they have no files
+
+    on_page(work, examples.snake(3))
+
+
+def test_a_file_is_made_beside_everything_else_with_its_progress(on_page, monkeypatch):
+    files, asked, answers = [], [], []
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def made(worker, task, name, request, progress):
+        asked.append((task, name, request.record and request.record.number))
+        progress(0.5)
+        answers.append(asyncio.get_running_loop().create_future())
+        return await answers[-1]
+
+    monkeypatch.setattr(Worker, "run", made)
+
+    async def work(desk):
+        desk.page.run_shown = 1
+        desk.click("export")
+        state = desk["export-state"]
+
+        def shown():
+            bars = desk.page.client.elements.values()
+            bar = [e for e in bars if e.props.get("aria-label") == "Progress of the export"][-1]
+            cancel = [
+                e for e in desk.page.client.elements.values() if getattr(e, "text", "") == "Cancel"
+            ]
+            return bar.visible, bar.value, cancel[-1].enabled
+
+        assert shown() == (False, 0.0, False)
+        desk.click("export-csv")
+        await turns()
+        assert asked == [(exports.make, "csv", 1)]
+        assert shown() == (True, 0.5, True)
+        assert state.text == f"making {exports.FORMATS['csv'].title}…"
+        answers[-1].set_result(b"x" * 1500)
+        await turns()
+        file = f"robot{exports.FORMATS['csv'].ending}"
+        assert files == [(b"x" * 1500, file)]
+        assert state.text == f"{file}: 1,500 bytes"
+        assert shown() == (False, 0.5, False)
+        for end, words in ((StateError("no room"), "no room"), (JobCanceled(), "canceled")):
+            desk.click("export-csv")
+            await turns()
+            answers[-1].set_exception(end)
+            await turns()
+            assert state.text == words
+            assert shown()[::2] == (False, False)
+        assert len(files) == 1
+        desk.event(desk.items("Export…")[0])  # of the second run, the latest
+        assert "2: a fall" in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_projects_are_searched_duplicated_and_deleted_after_a_question(on_page, monkeypatch):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def work(desk):
+        folder = desk.page.studio.folder
+        for name in ("red crab", "blue crab", "snail"):
+            folder.write(name, projects.to_bytes(projects.Project()))
+        desk.session.save()
+        desk.click("open")
+        problem = desk["open-problem"]
+
+        def listed():
+            names = ("red crab", "blue crab", "snail", "blue crab copy", "robot")
+            shown = {e.props.get("data-testid") for e in desk.page.client.elements.values()}
+            return [name for name in names if f"open-{name}" in shown]
+
+        assert listed() == ["red crab", "blue crab", "snail", "robot"]
+        with desk.page.client:
+            desk["search-projects"].value = " CRAB "
+        assert listed() == ["red crab", "blue crab"]
+        desk.click("copy-blue crab")
+        assert listed() == ["red crab", "blue crab", "blue crab copy"]
+        desk.click("delete-red crab")
+        assert problem.text == "Deleted projects are moved to the folder 'deleted'."
+        assert folder.has("red crab")
+        desk.click("delete-red crab-ok")
+        assert (listed(), problem.text) == (["blue crab", "blue crab copy"], "")
+        assert not folder.has("red crab")
+        with desk.page.client:
+            desk["search-projects"].value = "lobster"
+        assert "No project has this in its name." in desk.texts(desk.page.client.layout)
+        with desk.page.client:
+            desk["search-projects"].value = "robot"
+        desk.click("delete-robot")
+        desk.click("delete-robot-ok")
+        assert problem.text.startswith("'robot' is open in a tab")
+        desk.click("open-robot")
+        assert went == ["/project/robot"]
+        monkeypatch.setattr(project_panel, "MOST_PROJECTS", 2)
+        with desk.page.client:
+            desk["search-projects"].value = ""
+        assert len(listed()) == 2
+        assert "The latest 2 of 4; search to find others." in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(3))
+
+
+def test_a_run_is_renamed_and_removed_runs_are_deleted_after_a_question(on_page):
+    async def work(desk):
+        session = desk.session
+
+        def press(text):
+            found = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+            desk.event([e for e in found if e.text == text][-1])
+
+        desk.event(desk.items("Rename…")[-1])  # the last row is that of the first run
+        assert desk["run-name"].value == "a fall"
+        desk["run-name"].value = "  "
+        desk.click("run-name-ok")
+        assert "title" in desk["run-name-problem"].text
+        desk["run-name"].value = " slow walk "
+        desk.event(desk["run-name"], "keydown.enter")
+        assert [run.title for run in session.runs] == ["slow walk", "a fall", "a fall"]
+        await desk.settled()
+        for _ in range(2):
+            desk.event(desk.items("Remove")[-1])
+            await desk.settled()
+        assert [run.number for run in session.runs] == [3]
+        press("Delete for good")
+        assert "The files of 2 removed runs cannot be brought back." in desk.texts(
+            desk.page.client.layout
+        )
+        assert len(session.project.runs) == 3
+        desk.click("delete-runs-ok")
+        assert [run.number for run in session.project.runs] == [3]
+
+    on_page(work, examples.crab(), [record(1), record(2), record(3)])
+
+
+def test_runs_are_chosen_above_their_plots_and_forgotten_when_they_are_removed(on_page):
+    async def work(desk):
+        page = desk.page
+        page.show("see")
+        assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)  # the last
+        assert desk["see-run"].value == 3
+        assert desk["see-other"].options == {None: "no other run", 2: "2: a fall", 1: "1: a fall"}
+        with page.client:
+            desk["see-other"].value = 1
+        assert desk.sent("load_run") == ("/api/runs/robot/3", "/api/runs/robot/1", False)
+        assert desk["see-other"].value == 1
+        desk.session.edit_run(1, removed=True)
+        await desk.settled()
+        assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)
+        with page.client:
+            desk["see-run"].value = 2
+        assert page.run_shown == 2
+        page.show("build")
+        assert desk.sent("stop_run") == ()
+        told = len(desk.told)
+        page.show("see")
+        assert [name for name, _ in desk.told[told:] if name in ("load_run", "wake", "draw")] == [
+            "wake", "draw",
+        ]  # fmt: skip
+        desk.session.edit_run(3, removed=True)
+        await desk.settled()
+        assert page.run_shown == 2
+        assert not [e for e in desk.all("see-run") if e.parent_slot]
+
+    on_page(work, examples.crab(), [record(1), record(2), record(3)])
+
+
+def test_a_path_that_was_drawn_tells_how_near_the_joints_come(on_page):
+    async def work(desk):
+        page, tip = desk.page, "m6.distal"
+        model = desk.session.model()
+        T = model.forward_kinematics(desk.session.configuration(model))
+        start = T[model.body_index(tip), :3, 3]
+        for end, words in (([0.3, 0.1, -0.1], "all along"), ([0.0, 0.0, 5.0], "within ")):
+            drawn = {"body": tip, "point": [0.0, 0.0, 0.0]}
+            drawn["path"] = [start.tolist(), (start + end).tolist()]
+            desk.event(page.stage, "path", drawn)
+            assert desk.notes[-1].startswith(f"The joints can follow the path {words}")
+        off = int(desk.notes[-1].split("within ")[1].split(" mm")[0])
+        assert off == pytest.approx(5000, abs=10)  # stretched: it cannot come any nearer
+        count = len(desk.notes)
+        desk.event(page.stage, "path", {**drawn, "path": [start.tolist()]})
+        assert "too short" in desk.notes[count]
+        assert len(desk.notes) == count + 1
+        desk.event(page.stage, "pose", {"m1.joint": 0.4})
+        assert desk.session.project.pose["m1.joint"] == 0.4
+        desk.event(page.stage, "carry", {"module": "m6", "step": 0})
+        assert desk.sent("set_carry")[0]["names"] == ("m6",)
+
+    on_page(work, examples.arm("bababab"), hinges="physical")
+
+
+def test_a_file_that_is_dropped_is_a_project_of_its_own_or_modules_for_the_palette(
+    on_page, monkeypatch, tmp_path
+):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def work(desk):
+        page = desk.page
+        page.show("see")
+        own = catalog["scout"].model_copy(update={"name": "heavy"})
+        page.drop("heavy.json", json.dumps(own.document()).encode())
+        assert (page.mode, page.kind) == ("build", "heavy")
+        assert "heavy" in desk.session.kinds()
+        page.drop("crab.json", b"{")
+        assert desk.notes[-1].startswith("This file cannot be opened. crab.json: not valid JSON")
+        assert went == []
+        examples.snake(2).save(tmp_path / "worm.json")
+        page.drop("worm.json", (tmp_path / "worm.json").read_bytes())
+        assert went == ["/project/worm"]
+        assert page.studio.sessions["worm"].organism == examples.snake(2)
+
+    on_page(work, examples.crab())
+
+
+def test_the_help_lists_keys_and_starts_the_guide_again(on_page):
+    async def work(desk):
+        page = desk.page
+        desk.click("help")
+        button = [e for e in page.client.elements.values() if isinstance(e, ui.button)]
+        desk.event(next(e for e in button if e.text == "Guide me through the crab"))
+        assert page.tour.running
+        assert desk.session.organism is None
+        assert desk.session.undo() == "start the guide"
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_timeline_has_labels_until_they_have_no_room(on_page, monkeypatch):
+    monkeypatch.setattr(keyframes_panel, "MOST_LABELS", 2)
+
+    async def work(desk):
+        page = desk.page
+        page.show("move")
+        for time in (0.0, 1.5):
+            desk.session.keep_keyframe(time)
+        await desk.settled()
+        marks = [desk[f"keyframe-{time}"] for time in ("0", "1.5")]
+        assert [mark.style["left"] for mark in marks] == ["0.0%", "75.0%"]  # of a run of 2 s
+        assert [desk.texts(mark) for mark in marks] == [["0"], ["1.5"]]
+        assert desk["keyframe-run"].enabled  # two are a motion
+        desk.click("keyframe-1.5")
+        assert "on" in desk["keyframe-1.5"].classes
+        assert "on" not in desk["keyframe-0"].classes
+        desk.session.keep_keyframe(4.0)
+        await desk.settled()
+        marks = [desk[f"keyframe-{time}"] for time in ("0", "1.5", "4")]
+        assert [mark.style["left"] for mark in marks] == ["0.0%", "37.5%", "100.0%"]
+        assert [desk.texts(mark) for mark in marks] == [[""], [""], [""]]
+        assert all("dot" in mark.classes for mark in marks)
+        (ghosts,) = desk.sent("set_keyframes")
+        model = desk.session.model()
+        assert np.shape(ghosts) == (3, model.nbodies, 7)
+        desk.session.edit_settings(motion="hold")
+        assert desk.sent("set_keyframes") == ([],)
+        desk.click("draw-path")
+        assert desk.sent("draw_path") == ()
+
+    on_page(work, examples.snake(3), duration=2.0)
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_limits_of_the_page_are_those_of_the_guide():
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "studio.md"
+    text = " ".join(guide.read_text("utf-8").split())
+    for sentence in (
+        f"also for bodies with up to {understand_panel.MOST_COLORED} joints",
+        f"where there are more than {understand_panel.MOST_BUTTONS}, an entry can be typed, too",
+        f"the first {formulas.UNFOLDED} terms are shown, and up to {formulas.MOST_TERMS} when",
+        f"translucent copies of the poses (at most {view.MOST_GHOSTS})",
+        f"inverse kinematics finds {keyframes.ON_PATH} poses",
+        f"or the module with a force, for {live.PUSH_S:g} s",
+        f"up to {live_session.MOST_MODULES} modules",
+        f"fit into the {guard.LARGEST_BODY // 2**20} MB that can be opened again",
+    ):
+        assert sentence in text
+
+
+# -- more of the panels ----------------------------------------------------------------------------
+
+
+def test_an_entry_of_the_equations_is_told_canceled_copied_and_exported(on_page, monkeypatch):
+    ends, copied, files = [], [], []
+    monkeypatch.setattr(ui.clipboard, "write", copied.append)
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        page, panel = desk.page, desk.page.panels["understand"]
+
+        async def answer(function, *request):
+            if function is formulas.entry:
+                assert (panel.words.text, panel.stop.visible) == ("computing…", True)
+            end = ends.pop(0)
+            if isinstance(end, BaseException):
+                raise end
+            return end if isinstance(end, str | bytes) else {"mathml": "", "symbols": [], **end}
+
+        monkeypatch.setattr(panel.worker, "run", answer)
+        page.show("understand")
+        entries = (
+            ({"terms": 1, "shown": 1}, "M[1,1]: 1 term"),
+            ({"terms": 0, "shown": 0}, "M[1,1]: zero"),
+            ({"terms": 3, "shown": 3}, "M[1,1]: 3 terms"),
+            (StateError("it is too long"), "it is too long"),
+            (JobCanceled(), "canceled"),
+        )
+        for end, words in entries:
+            ends.append(end)
+            desk.click("part-equations")
+            await turns()
+            assert panel.words.text == words
+            assert not panel.stop.visible
+        ends.append("M_{1,1} = m")
+        desk.click("copy-latex")
+        await turns()
+        assert (copied, desk.notes[-1]) == (["M_{1,1} = m"], "LaTeX of M[1,1] copied")
+        ends.append(b"packed")
+        desk.click("export-c")
+        await turns()
+        assert files == [(b"packed", "robot.zip")]
+
+        # colors are of the pose of the sliders, those of C with all velocities 1
+        desk.session.set_pose(**{"m1.hinge": 0.4, "m2.hinge": -0.7})
+        model = desk.session.model()
+        found = model.closed_form(desk.session.configuration(model), np.ones(model.nv))
+        for name, values in zip("MCN", (found[0], found[1], found[2][:, None]), strict=True):
+            ends.append({"terms": 1, "shown": 1})
+            desk.click(f"formula-{name}")
+            await turns()
+            index = f"{name}[2]" if name == "N" else f"{name}[2,1]"
+            assert f'title="{index} = {values[1, 0]:.4g}"' in desk["entries"].content
+            assert ("all velocities 1" in " ".join(desk.texts(panel.root))) == (name == "C")
+
+    on_page(work, examples.snake(4), hinges="physical")
+
+
+def test_a_body_whose_joints_are_locked_has_no_equations(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-equations")
+        await turns()
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert "No joint can move, so there are no equations of motion." in texts
+        desk.click("part-joints")
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert any(text.startswith("0 joints move, ") for text in texts)
+
+    on_page(work, Organism.start("scout"))
+
+
+def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
+    async def work(desk):
+        page = desk.page
+        page.choose("scout")
+        words = "The new module (right) docks with its side "
+        picture = desk["dock-picture"]
+        assert picture.props["aria-label"] == f"{words}5"
+        assert picture.props["title"] == f"{words}5, so that it is not turned"
+        for place in ('x="30" y="19">2<', 'x="8" y="19">5<', 'x="19" y="7">3<', 'x="19" y="31">4<'):
+            assert place in picture.content  # the neighbor
+        for place in (
+            'x="45" y="19">5<',
+            'x="67" y="19">2<',
+            'x="56" y="7">3<',
+            'x="56" y="31">4<',
+        ):
+            assert place in picture.content
+        with page.client:
+            desk["dock-with"].value = 3
+        picture = desk["dock-picture"]
+        assert picture.props["title"] == f"{words}3"
+        for place in (
+            'x="45" y="19">3<',
+            'x="67" y="19">4<',
+            'x="56" y="7">2<',
+            'x="56" y="31">5<',
+        ):
+            assert place in picture.content  # turned by a quarter
+        page.choose("giusti_a")
+        assert desk["dock-picture"].props["aria-label"].startswith(f"{words[:-5]}port ")
+
+    on_page(work, examples.snake(2))
+
+
+def test_an_own_module_comes_into_the_palette_or_its_file_is_refused(on_page):
+    async def work(desk):
+        page, closed = desk.page, []
+        desk.click("own-module")
+        problem, dialog = desk.all("problem")[-1], SimpleNamespace(close=lambda: closed.append(1))
+        page.build_panel._add("x.toml", b"x = ", problem, dialog)
+        assert problem.text.startswith("x.toml: ")
+        assert not closed
+        own = catalog["scout"].model_copy(update={"name": "heavy"})
+        data = json.dumps(own.document()).encode()
+        page.build_panel._add("heavy.json", data, problem, dialog)
+        assert (page.kind, closed) == ("heavy", [1])
+        assert desk["kind-heavy"].props["aria-pressed"] == "true"
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_text_that_means_the_same_setting_stays_as_it_was_typed(on_page):
+    async def work(desk):
+        field = desk["set-locked"]
+        with desk.page.client:
+            field.value = "m1.hinge=45.00"
+        await desk.settled()
+        assert desk.session.settings.locked == pytest.approx({"m1.hinge": np.pi / 4})
+        assert field.value == "m1.hinge=45.00"
+        desk.session.edit_settings(locked={"m2.hinge": 0.0})
+        await desk.settled()
+        assert field.value == "m2.hinge=0"
+        with desk.page.client:
+            desk["set-duration"].value = None  # being typed
+        assert desk.session.settings.duration == NEW_SETTINGS.duration
+        assert desk["set-duration"].error is None
+        with desk.page.client:
+            field.value = "m9.hinge=45"
+        assert field.error.startswith("joints are m0.hinge")
+        desk.page.show("move")
+        desk.click("run")
+        assert "m9.hinge" in desk.notes[-1]  # nothing runs while a field is wrong
+        assert not desk.session.runner.busy
+
+    on_page(work, examples.snake(4), hinges="physical")
+
+
+def test_numbers_of_modules_that_cannot_be_are_told_at_their_fields(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        before = desk.session.organism
+        desk["parameter-mass"].value = -2.0
+        desk.click("apply-parameters")
+        assert desk.session.organism is before
+        assert "mass" in desk["parameter-mass"].error
+        assert desk["parameter-size"].error is None
+        assert desk.notes[-1].startswith("Mass must be a finite number")
+
+    on_page(work, examples.snake(2))
+
+
+def test_events_need_a_second_module_and_a_port_that_mates(on_page):
+    async def work(desk):
+        page, editor = desk.page, desk.page.move_panel.events._box
+        page.show("move")
+        assert desk.texts(editor) == ["Dock a second module first."]
+        desk.session.dock("backbone", "m0", 3)
+        await desk.settled()
+        page.choose("superbot")
+        await desk.settled()
+        desk.click("event-dock")
+        assert desk.notes[-1] == "'m1' has no free port that mates with a superbot."
+        assert not desk.session.settings.events
+
+    on_page(work, Organism.start("backbone"))
+
+
+def test_work_beside_the_page_ends_with_words_on_what_went_wrong(on_page, capsys):
+    async def work(desk):
+        async def fails(error):
+            raise error
+
+        for error, words in (
+            (StateError("no room"), "No room"),
+            (JobCanceled(), "Canceled"),
+            (KeyError("x"), "Something went wrong (KeyError). "),
+        ):
+            desk.page.run(fails(error))
+            await turns()
+            assert desk.notes[-1].startswith(words)
+        assert "KeyError" in capsys.readouterr().err
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_dialog_is_gone_when_it_closes_and_tells_so(on_page):
+    async def work(desk):
+        page, told = desk.page, []
+        for after in (None, lambda: told.append("closed")):
+            with page.dialog("A question", 320, after=after) as dialog:
+                pass
+            assert dialog.value
+            desk.event(dialog, "hide")
+            assert dialog.is_deleted
+        assert told == ["closed"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_page_opens_with_what_is_going_on_and_notes_on_its_file(on_page, monkeypatch):
+    async def work(desk):
+        page, session = desk.page, desk.session
+
+        def opened():
+            other = Page(page.studio, session, page.client)
+            other._end()
+            return other.mode, other.kind
+
+        links = [e for e in page.client.elements.values() if isinstance(e, ui.link)]
+        assert links[0].props["href"] == "#panel"  # the keyboard skips the bar
+        assert opened() == ("build", "backbone")
+        session.live._starting = True
+        assert opened()[0] == "live"
+        session.runner.progress = 0.5
+        assert opened()[0] == "move"
+        session.runner.progress, session.live._starting = None, False
+        session.change("none", None)
+        assert opened() == ("build", "scout")
+        session.change("on a slide", Organism.start("virtual_px"))
+        assert opened() == ("build", "backbone")  # nothing docks to it by a click
+        session.notes = ("One.", "Two.")
+        page.start()
+        assert "The file was repaired. One. Two." in desk.notes
+        assert session.notes == ()
+
+    on_page(work, examples.snake(2))
+
+
+def test_reach_runs_from_zero_to_the_pose_of_the_sliders(on_page):
+    async def work(desk):
+        page, session, started = desk.page, desk.session, []
+        page.show("move")
+        page.move_panel.start_run = lambda: started.append(session.settings)
+        desk.click("reach")
+        assert desk.notes[-1].startswith("All joints are at zero")
+        assert started == []
+        session.set_pose(**{"m1.hinge": 0.4})
+        desk.click("reach")
+        (settings,) = started
+        assert (settings.motion, settings.target) == ("quintic", {"m1.hinge": 0.4})
+        assert session.project.pose == {}
+
+    on_page(work, examples.snake(3))
+
+
+def test_one_run_is_computed_at_a_time_and_the_project_is_let_go_after_it(on_page):
+    async def work(desk):
+        page, session, runs, closed = desk.page, desk.session, [], []
+        runner = session.runner
+
+        async def run():
+            runs.append(asyncio.get_running_loop().create_future())
+            runner.progress = 0.0
+            await runs[-1]
+            runner.progress = None
+
+        runner.run = run
+        page.studio.close = closed.append
+        page.show("move")
+        for _ in range(2):
+            desk.click("run")
+            await turns()
+        assert (len(runs), closed) == (1, [])
+        runs[0].set_result(None)
+        await turns()
+        assert closed == [session]
+        desk.click("run")
+        await turns()
+        assert len(runs) == 2
+        runs[1].set_exception(StateError("no room"))
+        await turns()
+        assert (closed, desk.notes[-1]) == ([session] * 2, "No room")
+        runner.progress = None
+
+    on_page(work, examples.snake(3))
+
+
+def test_superbots_are_held_as_the_modules_of_other_robots(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        assert desk.page.move_panel.emulations.visible
+        desk.click("emulate-m-tran")
+        locked = desk.session.settings.locked
+        assert {name.partition(".")[2] for name in locked} == {"roll"}
+        await desk.settled()
+        chips = [desk[f"unlock-{joint}"] for joint in locked]
+        assert [chip.props["aria-label"] for chip in chips] == [f"Unlock {x}" for x in locked]
+        desk.session.change("a cube", Organism.start("scout"))
+        desk.session.edit_settings(hinges="dyad", locked={})
+        await desk.settled()
+        assert not desk.page.move_panel.emulations.visible
+        words = desk.page.move_panel.joints_note.text
+        assert words == "No joint can move: Understand says why, or choose other hinges below."
+
+    on_page(work, examples.superbot_tree(1, 2), hinges="physical")
+
+
+def test_an_uploaded_file_is_used_by_its_name_and_one_that_is_refused_is_told(on_page):
+    async def work(desk):
+        used, told = [], []
+        with desk.page.client:
+            place = uploader(lambda *file: used.append(file), told.append, "data sheet")
+        assert desk["upload-data-sheet"] is place
+        assert place.props["max-file-size"] == 16 * 2**20
+
+        async def read():
+            return b"content"
+
+        (received,) = place._upload_handlers
+        await received(SimpleNamespace(file=SimpleNamespace(name="a.json", read=read)))
+        assert used == [("a.json", b"content")]
+        assert desk.sent("reset") == ()
+        desk.event(place, "rejected")
+        assert told[0].startswith("At most 16 MB can be uploaded, and files end with .json, ")
+
+    on_page(work)

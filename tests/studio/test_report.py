@@ -126,3 +126,25 @@ def test_formats_of_a_run_are_those_that_are_refused_without_one():
     for name in needing:
         with pytest.raises(StateError, match="press Run"):
             exports.make(name, request(examples.snake(2)), lambda done: None)
+
+
+def test_formulas_tell_their_progress_and_keep_the_equations_for_the_next_entry(monkeypatch):
+    asked = request(examples.double_pendulum())
+    made, told = [], []
+    equations = type(asked).equations
+
+    def counted(self, *args):
+        made.append(args)
+        return equations(self, *args)
+
+    monkeypatch.setattr(type(asked), "equations", counted)
+    monkeypatch.setattr(formulas, "_held", None)
+    for symbols, entry in (("all", "M[1,1]"), ("all", "C[1,2]"), ("none", "N[1]")):
+        wanted = formulas.EntryRequest(asked, symbols, entry)
+        assert formulas.entry(wanted, told.append)["entry"] == entry
+    assert told == [0.3, 0.6] * 3
+    assert made == [("all",), ("none",)]
+    text = formulas.latex(formulas.EntryRequest(asked, "none", "N[2]"), told.append)
+    assert text.startswith("N_{2} = ")
+    assert told[6:] == [0.3]
+    assert len(made) == 2

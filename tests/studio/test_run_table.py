@@ -67,3 +67,54 @@ def test_two_runs_in_numbers(tmp_path):
     assert rows(run_table.comparison(tmp_path, *RUNS[:2]))[-1][-1] == "other lines"
     with pytest.raises(StateError, match="the files of run 3 are gone"):
         run_table.comparison(tmp_path, RUNS[0], RUNS[2])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.1235"), (True, "yes"), (False, "no"), (3, "3"), (None, "none"), ("", "none"),
+        ("sine", "sine"), ((1.5, 2, "x"), "1.5, 2, x"), (({}, {}), "2 set"), ((), "none"),
+        ({"a": 0.5, "b": 1.25}, "a=0.5 b=1.25"), ({}, "none"), ("x" * 32, "x" * 32),
+        ("x" * 33, "x" * 31 + "…"),
+    ],
+)  # fmt: skip
+def test_values_are_shown_in_few_characters(value, text):
+    assert run_table.shown(value) == text
+
+
+def test_runs_that_differ_in_much_name_the_first_four_settings():
+    other = {"frequency": 2.0, "duration": 7.0, "rtol": 1e-3, "dt": 2e-3, "gravity": 1.6, "seed": 4}
+    one, two = record(1), record(2, **other)
+    words = run_table.tags([one, two])[2]
+    assert words.endswith(" and 2 more")
+    assert len(words.split(", ")) == 4
+    four = dict([*other.items()][:4])
+    assert "more" not in run_table.tags([one, record(2, **four)])[2]
+    assert run_table.differing([one, two]) == [
+        name for name in type(NEW_SETTINGS).model_fields if name in other
+    ]
+    assert run_table.word("frequency") == "frequency"
+    assert run_table.word("noise_q").islower()
+
+
+def test_equal_numbers_have_no_difference_and_dashed_lines_are_not_compared(tmp_path):
+    first, second = panel([0.0, -4.0, 1.0]), panel([0.0, -4.0, 1.0])
+    for data, y in ((first, 50.0), (second, 70.0)):
+        dashed = {"name": "m1.hinge", "t": [0.0], "y": [y], "dashed": True}
+        data["panels"][0]["lines"].append(dashed)
+    second["panels"].append({"key": "v", "title": "Velocity", "unit": "rad/s", "lines": []})
+    (tmp_path / "1.json").write_text(json.dumps(first))
+    (tmp_path / "2.json").write_text(json.dumps(second))
+    table = rows(run_table.comparison(tmp_path, RUNS[0], record(2, "a", 3.0)))
+    assert ["simulated [s]", "3", "3", "0"] in table
+    assert table[-1] == ["Position, largest [rad]", "4", "4", "at most 0"]
+    assert not any("Velocity" in row[0] for row in table)  # the first run has none
+
+
+def test_runs_of_different_lengths_are_compared_where_both_are(tmp_path):
+    long, short = panel([0.0, 1.0, 9.0]), panel([0.0, 1.5], (0.0, 1.0))
+    for one, other in ((long, short), (short, long)):
+        (tmp_path / "1.json").write_text(json.dumps(one))
+        (tmp_path / "2.json").write_text(json.dumps(other))
+        table = rows(run_table.comparison(tmp_path, *RUNS[:2]))
+        assert table[-1][-1] == "at most 0.5"

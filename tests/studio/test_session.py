@@ -25,6 +25,7 @@ from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
 from modurob.studio import saver as saver_module
 from modurob.studio import session as session_module
+from modurob.studio import studio as studio_module
 from modurob.studio.folder import Folder
 from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
@@ -851,3 +852,158 @@ def test_a_renamed_module_keeps_the_pose_the_locks_and_the_velocities_of_its_joi
     with pytest.raises(DockingError, match="two modules would be called"):
         session.rename_module("foot", "body")
     assert session.undo() == "rename m3 to foot"
+
+
+# -- settings, points, the file it was opened from -------------------------------------------------
+
+
+def test_undo_tells_of_the_body_the_pose_and_the_settings(session):
+    session.dock("backbone")
+    heard = []
+    session.listen(heard.append)
+    session.undo()
+    assert heard == ["body", "pose", "settings"]
+
+
+def test_zero_again_is_no_step_and_a_slider_after_it_is_one(session, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(session_module.time, "monotonic", lambda: now[0])
+    session.dock("backbone")
+    session.reset_pose()
+    assert session.project.history.past[-1].label == "place m0"
+    session.set_pose(m0=0.1, m1=0.2)
+    session.reset_pose()
+    session.set_pose(m0=0.3, m1=0.2)
+    now[0] += 0.9
+    session.set_pose(m0=0.4, m1=0.2)  # the same slider, soon after
+    now[0] += 1.1
+    session.set_pose(m0=0.5, m1=0.2)
+    session.undo()
+    session.set_pose(m0=0.6, m1=0.2)  # another edit than before the undo
+    labels = [step.label for step in session.project.history.past]
+    assert labels == ["place m0", "pose", "all to zero", "pose", "pose"]
+    assert session.undo() == "pose"
+    assert session.project.pose["m0"] == 0.4
+
+
+def test_locks_are_kept_without_a_body_that_has_them(session):
+    session.dock("giusti_b")
+    session.edit_settings(hinges="physical")
+    session.lock("m0.joint")
+    session.remove("m0")
+    assert session.settings.locked == {"m0.joint": 0.0}
+    session.edit_settings(locked={"m1.joint": 0.5})  # of a body that will come
+    assert session.settings.locked == {"m1.joint": 0.5}
+    session.dock("giusti_b")
+    assert session.settings.locked == {}
+
+
+def test_the_joints_of_the_last_run_are_the_motion_of_the_next(session, monkeypatch):
+    session.change("a snake", examples.snake(3))
+    session.edit_settings(hinges="physical", base="free", gravity=0.0, duration=0.2)
+    session.edit_settings(rates=dict.fromkeys(session.model().joint_names, 0.5))
+    session.edit_settings(motion="none", controller="none")
+    run = session.scenario().run()
+    folder = session.folder.runs("crab")
+    folder.mkdir()
+    run.trajectory.save(folder / "1.npz")
+    session.add_run(record(1))
+    monkeypatch.setattr(session_module, "MOST_POINTS", 5)
+    session.take_points()
+    points, model = session.settings.points, session.model()
+    assert session.settings.motion == "recorded"
+    assert [*points] == ["time", *model.joint_names]
+    assert points["time"] == pytest.approx(np.linspace(0.0, 0.2, 5), abs=0.01)
+    q, _ = run.trajectory.at(np.array(points["time"]))
+    for name, column in zip(model.joint_names, q[:, model.joint_slice_q].T, strict=True):
+        assert points[name] == pytest.approx(column)
+        assert points[name][-1] > 0.05
+    session.remove("m2")
+    with pytest.raises(StateError, match="the last run has other joints than this body"):
+        session.take_points()
+
+
+def test_a_run_of_several_bodies_is_no_motion(session):
+    session.change("a snake", examples.snake(3))
+    session.edit_settings(duration=0.1, events=[{"what": "undock", "time": 0.05, "module": "m2"}])
+    session.edit_settings(motion="none", controller="none", hinges="physical", base="free")
+    folder = session.folder.runs("crab")
+    folder.mkdir()
+    session.scenario().run().trajectory.save(folder / "1.npz")
+    session.add_run(record(1))
+    with pytest.raises(StateError, match="the last run has other joints than this body"):
+        session.take_points()
+
+
+def test_a_file_that_was_removed_is_written_again_and_one_that_was_changed_is_not(tmp_path):
+    file = tmp_path / "snake.json"
+    examples.snake(2).save(file)
+    session = Studio(Folder(tmp_path / "p")).open_file(file)
+    session.dock("backbone", "m1", 3)
+    file.unlink()
+    assert session.save() == file
+    assert load(file) == session.organism
+    assert session.save() == file  # what it wrote itself is no change
+    examples.snake(5).save(file)
+    with pytest.raises(WriteError, match="changed by another program since it was opened"):
+        session.save()
+
+
+def test_a_pose_is_that_of_the_joints_there_are_within_their_limits(session):
+    session.change("a snake", examples.snake(3))
+    session.edit_settings(hinges="physical", base="free")
+    session.set_pose(**{"m0.hinge": 0.3, "m1.hinge": 9.0, "elsewhere": 1.0})
+    model = session.model()
+    q = session.configuration(model)
+    assert q.tolist() == [0, 0, 0, 0, 0, 0, 1, 0.3, pytest.approx(np.pi / 2)]
+    assert session.configuration(model, {"m0.hinge": -0.2})[7] == -0.2
+    assert session.model() is model  # kept until the body or the settings change
+    session.edit_settings(duration=3.0)
+    assert session.model() is not model
+
+
+def test_names_of_pages_are_promised_for_a_while_and_not_without_end(tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(studio_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(studio_module, "MOST_RESERVED", 2)
+    studio = Studio(Folder(tmp_path))
+    assert [studio.reserve() for _ in range(2)] == ["organism", "organism 2"]
+    now[0] += 59.0
+    assert studio.reserve() == "organism 3"
+    now[0] += 2.0
+    assert studio.reserve() == "organism"  # its page never came
+    now[0] += 1.0
+    assert studio.reserve() == "organism 2"
+    assert studio.reserve() == "organism 3"  # the oldest promise is broken: two are remembered
+
+
+@pytest.mark.parametrize(("seconds", "fits"), [(600.0, True), (601.0, False)])
+def test_a_run_of_ten_minutes_is_the_longest(session, seconds, fits):
+    if fits:
+        session.edit_settings(duration=seconds)
+        assert session.settings.duration == seconds
+    else:
+        with pytest.raises(StateError, match="duration: at most 600 s, got 601"):
+            session.edit_settings(duration=seconds)
+
+
+def test_a_project_that_is_shown_is_kept_and_another_one_is_let_go(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("crab", Project())
+    leave = session.listen(lambda topic: None)
+    studio.close(session)
+    assert studio.sessions == {"crab": session}
+    with pytest.raises(StateError, match="'crab' is open in a tab"):
+        studio.delete("crab")
+    leave()
+    studio.close(session)
+    assert studio.sessions == {}
+    assert studio.session("crab") is not session
+    file = tmp_path / "snake.json"
+    examples.snake(2).save(file)
+    opened = studio.open_file(file)
+    studio.close(opened)
+    assert studio.sessions["snake"] is opened  # it knows the file that it came from
+    target = studio.delete("crab")
+    assert (target / "crab.modurob.json").is_file()
+    assert [*studio.sessions] == ["snake"]

@@ -1,9 +1,11 @@
 """Lines of the studio's plots: they are the numbers of the run, with names, units and bands."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from modurob import Organism, Scenario, Undock, examples, simulate
 from modurob.spatial import so3
@@ -231,3 +233,61 @@ def test_a_free_run_is_drawn_beside_the_solution_of_lagranges_equations(name, st
     assert all(len(panel["lines"]) == 2 for panel in signals.panels(found, None)[:3])
     for changed in ({"stops": True}, {"pushes": [{"body": "m2", "force": (1, 0, 0)}]}):
         assert not scenario.edited(**changed).free
+
+
+def test_the_distance_of_the_center_is_horizontal_and_from_the_base():
+    tower = examples.arm("bab")
+    model = tower.model("physical", base="free", gravity=(0, 0, 0))
+    q = model.neutral()
+    q[:3], q[7:] = [0.3, -0.2, 0.5], [0.2, 0.7, -0.4]
+    found = simulate(model, q, None, 0.02, None, "RK4", dt=0.01, organism=tower)
+    (panel,) = (p for p in signals.panels(found, None) if p["key"] == "mass")
+    apart = model.center_of_mass(q) - q[:3]
+    assert abs(apart[2]) > 0.1
+    assert panel["lines"][0]["y"][0] == pytest.approx(np.hypot(*apart[:2]), rel=1e-5)
+
+
+def test_forces_without_a_corner_in_the_ground_act_at_the_deepest_one():
+    """Bristles hold a body that has risen a little."""
+    block = Organism.start("backbone")
+    result = Scenario(organism=block, **{**RESTING, "duration": 0.02}, record=0.01).run()
+    part = result.trajectory.parts[0]
+    q = part.q.copy()
+    q[:, 2] = 0.06
+    q[:, 3:7] = Rotation.from_euler("xy", [0.05, -0.03]).as_quat()
+    forces = np.zeros_like(part.channels["contact"])
+    forces[:, 0] = [0.0, 0.5, 3.0]
+    raised = replace(part, q=q, channels={**part.channels, "contact": forces})
+    run = replace(result.trajectory, parts=(raised,))
+    (found,) = signals.ground(result._replace(trajectory=run))["parts"]
+    x, y, z, *force = found["forces"][0][0]
+    assert force == [0.0, 0.5, 3.0]
+    half = block.kind("m0").size / 2
+    corners = half * np.array([[a, b, -1.0] for a in (-1, 1) for b in (-1, 1)])
+    places = Rotation.from_quat(q[0, 3:7]).apply(corners) + q[0, :3]
+    deepest = places[places[:, 2].argmin()]
+    assert 0 < deepest[2] < 0.06
+    np.testing.assert_allclose([x, y, z], deepest, atol=0.03 * half)  # edges have a bevel
+    assert found["support"][0] == []
+    assert not found["inside"][0]
+
+
+def test_the_way_of_the_center_is_of_what_hangs_together_with_the_first_base():
+    organism = examples.snake(3)
+    model = organism.model("physical", base="free", gravity=(0, 0, 0))
+    found = simulate(model, None, np.full(8, 0.1), 0.1, None, "RK4", dt=0.01,
+                     events=[Undock(0.05, "m2")], organism=organism)  # fmt: skip
+    first, second, lost = found.parts
+    assert (first.name, second.name, lost.name) == ("m0", "m0", "m2")
+    way = signals.center_of_mass(found)
+    own = [part.model.center_of_mass(part.q) for part in (first, second)]
+    np.testing.assert_allclose(way["xyz"], np.concatenate(own), atol=1e-6)
+    assert len(way["t"]) == len(first.t) + len(second.t)
+
+
+@pytest.mark.parametrize(("count", "most", "rows"), [(5, 5, 5), (6, 5, 5), (3, 5, 3)])
+def test_rows_that_are_drawn_keep_the_first_and_the_last(count, most, rows):
+    found = signals.chosen(count, most)
+    assert len(found) == rows
+    assert (found[0], found[-1]) == (0, count - 1)
+    assert np.ptp(np.diff(found)) <= 1

@@ -50,3 +50,36 @@ def test_several_modules_go_at_once_and_what_cannot_be_is_explained():
             edit(crab, "m0")
     with pytest.raises(DockingError, match="no free port of 'm1' is where the mirror image"):
         subtrees.mirrored(crab, "m2")
+
+
+def test_a_copy_takes_the_port_it_had_else_any_that_takes_it_and_free_names():
+    crab = examples.crab().rename({"m5": "m6"})
+    clip = subtrees.copied(crab, "m2")
+    assert (clip.organism.modules, clip.port, clip.child_port) == (("m2", "m3"), 2, 5)
+    result, name = subtrees.pasted(crab, clip, "m0")
+    assert result.modules[-2:] == (name, "m8") == ("m7", "m8")  # six modules; m6 is taken
+    assert result.docking(name).port == 2
+    alone, name = subtrees.pasted(examples.snake(1), clip, "m0")
+    held = alone.docking(name)
+    assert (held.parent, held.port, held.child_port) == ("m0", 2, 5)
+    result, name = subtrees.pasted(crab, clip, "m0", 5)
+    assert result.docking(name).port == 5
+    result, name = subtrees.pasted(crab, clip, "m3")  # its side 2 is taken by its parent
+    assert result.docking(name).port != 2
+    whole = subtrees.copied(crab, "m0")
+    assert whole == (crab, None, None)
+    with pytest.raises(DockingError):
+        subtrees.pasted(crab, clip, "m0", 3)  # m1 is there
+    pair = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    with pytest.raises(DockingError):
+        subtrees.repeated(pair, "m1")
+
+
+def test_the_mirror_of_a_mirror_is_the_first_one_again():
+    crab = examples.crab()
+    for keep, gone in (("m2", "m4"), ("m4", "m2")):
+        half = subtrees.without(crab, [gone])
+        whole, name = subtrees.mirrored(half, keep)
+        at = whole.docking(name)
+        there = crab.docking(gone)
+        assert (at.parent, at.port, at.child_port) == (there.parent, there.port, there.child_port)

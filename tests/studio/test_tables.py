@@ -2,10 +2,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from modurob import examples
 from modurob.studio import tables
+from modurob.verification import lagrange
 
 
 def cells(html):
@@ -116,3 +118,33 @@ def test_headings_are_those_of_a_table_for_screen_readers(html, heads, row_heads
     found = [text for row in rows for text in re.findall(r"<th[^>]*>(.*?)</th>", row)]
     assert found == row_heads
     assert re.search(r'aria-label="(.*?)".*<caption class="sr-only">\1</caption>', html)
+
+
+def test_joints_of_a_moving_base_belong_to_no_module():
+    rows = cells(tables.joints(examples.snake(2).model("dyad", ("px", "rz"))))[1:]
+    assert [row[0][1] for row in rows[:3]] == ["", "", "m1"]
+    assert [row[2][0] for row in rows[:2]] == ["none", "none"]
+    assert [row[1][0] for row in rows[:2]] == ["slides", "turns"]
+
+
+@pytest.mark.parametrize(("size", "labeled"), [(12, True), (13, False)])
+def test_entries_of_large_matrices_have_no_index(size, labeled):
+    html = tables.entries("M", np.ones((size, size)), "M[2,3]")
+    assert ("entries small" in html) is not labeled
+    assert (">2,3</button>" in html) is labeled
+    assert html.count("data-entry=") == size**2
+
+
+def test_accelerations_are_those_of_lagrange_with_the_units_of_their_joints():
+    crane = examples.crane()
+    model = crane.model("physical")
+    equations = lagrange.printed(crane, model)
+    q, v = np.array([0.1, 0.4]), np.array([0.2, -0.3])
+    rows = cells(tables.lagrange(model, equations, q, v))[1:]
+    a = model.forward_dynamics(q, v, np.zeros(2))
+    for row, value, joint, unit in zip(rows, a, model.joint_names, ("m/s²", "rad/s²"), strict=True):
+        assert row[0][:3] == (joint, joint.partition(".")[0], joint)
+        assert float(row[1][0]) == pytest.approx(value, rel=1e-8)
+        assert float(row[2][0]) == pytest.approx(value, rel=1e-6)
+        assert abs(float(row[3][0])) < 1e-9
+        assert row[4][0] == unit

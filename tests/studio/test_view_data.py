@@ -125,3 +125,91 @@ def test_the_tree_lists_modules_after_their_parents_with_the_free_sides_of_each(
     arm = Organism.start("giusti_b")
     found = view_data.tree(arm, kind, edits.sites(arm, catalog["giusti_a"], None, None))
     assert [port["label"] for port in found["sites"][arm.base]] == ["out", "in"]  # upward
+
+
+def test_sliders_have_the_limits_of_their_joints_and_rates_in_units_for_people():
+    model = examples.crane().model("physical")
+    values, rates = {"m1.hinge": 0.3}, {"m0.slide": 0.25, "m1.hinge": np.pi / 12}
+    slide, hinge, *_ = view_data.sliders(model, values, rates)
+    assert (slide["name"], slide["module"], slide["slides"]) == ("m0.slide", "m0", True)
+    assert (hinge["name"], hinge["module"], hinge["slides"]) == ("m1.hinge", "m1", False)
+    assert (slide["lower"], slide["upper"]) == (-0.2, 0.2)  # it has no limits: 20 cm each way
+    assert (hinge["lower"], hinge["upper"]) == pytest.approx((-np.pi / 2, np.pi / 2))
+    assert (slide["value"], hinge["value"]) == (0.0, 0.3)
+    assert (slide["rate"], hinge["rate"]) == (250.0, 15.0)  # mm/s, deg/s
+    assert [each["rate"] for each in view_data.sliders(model, {})] == [0.0, 0.0]
+    _, free, _ = view_data.sliders(examples.snake(2).model("dyad", ("px", "rz")), {})
+    assert (free["lower"], free["upper"]) == pytest.approx((-np.pi, np.pi))
+
+
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+def test_axes_of_joints_lie_where_the_model_turns_and_slides(hinges):
+    """Points of an axis stay when its joint turns; all points go along it when it slides."""
+    for organism in (examples.crab(), examples.arm("abc"), examples.crane()):
+        model = organism.model(hinges)
+        bodies = model.body_names
+        for joint in view_data.scene_data(organism, model)["joints"]:
+            k, body = model.joint_index(joint["name"]), joint["body"]
+            assert bodies[body].startswith(joint["module"])
+            q = np.stack([model.neutral(), model.neutral()])
+            q[1, k] = 0.1
+            before, after = model.forward_kinematics(q)[:, body]
+            R, point = before[:3, :3], np.append(joint["point"], 1.0)
+            along = R @ joint["direction"]
+            moved = ((after - before) @ point)[:3]
+            np.testing.assert_allclose(moved, 0.1 * along if joint["slides"] else 0.0, atol=1e-6)
+            np.testing.assert_allclose(after[:3, :3] @ joint["direction"], along, atol=1e-6)
+            ahead = before[:3, :3].T @ after[:3, :3]
+            turned = np.arccos(np.clip((np.trace(ahead) - 1) / 2, -1, 1))
+            assert turned == pytest.approx(0.0 if joint["slides"] else 0.1, abs=1e-6)
+
+
+def test_titles_of_kinds_are_short_and_ports_are_sides_or_have_names():
+    assert view_data.label(catalog["scout"]) == catalog["scout"].title.split(" (")[0]
+    assert view_data.label(catalog["superbot_light"]) == "SuperBot, light"
+    bare = catalog["scout"].model_copy(update={"title": "", "name": "mine"})
+    assert view_data.label(bare) == "mine"
+    assert [view_data.port_name(port) for port in (3, "out")] == ["side 3", "port out"]
+
+
+def test_rows_of_the_tree_say_what_holds_a_module():
+    body = examples.crab()
+    rows = {row["name"]: row for row in view_data.tree(body, catalog["scout"], [])["modules"]}
+    assert (rows["m0"]["base"], rows["m0"]["parent"], rows["m0"]["via"]) == (True, None, "")
+    assert "held" not in rows["m0"]
+    for entry in body.dockings:
+        row = rows[entry.child]
+        assert (row["base"], row["parent"], row["held"]) == (False, entry.parent, entry.port)
+        assert (row["symbol"], row["color"]) == ("S", view_data.main_color(catalog["scout"]))
+    arm = examples.arm("ba")
+    (held,) = arm.dockings
+    row = view_data.tree(arm, catalog["giusti_a"], [])["modules"][1]
+    assert row["via"] == f"port {held.child_port} to {held.port}"
+
+
+def test_the_plan_shows_the_plane_of_the_base_and_modules_that_lie_in_it():
+    assert view_data.on_grid(examples.crab())
+    assert not view_data.on_grid(examples.arm("ab"))
+    crab = examples.crab()
+    found = view_data.plan(crab, [])
+    places = {cell["name"]: (cell["x"], cell["y"]) for cell in found["cells"]}
+    assert len(set(places.values())) == len(crab) - found["hidden"]
+    for link in found["links"]:
+        middle = np.mean([places[link["parent"]], places[link["child"]]], axis=0)
+        assert (link["x"], link["y"]) == tuple(middle)
+        step = np.subtract(places[link["parent"]], places[link["child"]])
+        assert np.abs(step).sum() == 1  # neighbors
+
+
+def test_a_port_has_its_place_on_the_body_that_carries_it():
+    organism = examples.crane()
+    for hinges in ("dyad", "physical"):
+        model = organism.model(hinges)
+        T = model.forward_kinematics(model.neutral())
+        for name in organism.modules:
+            kind = organism.kind(name)
+            for port in kind.docks:
+                found = view_data.port_place(organism, model, name, port)
+                here = T[found["body"]] @ np.append(found["pose"][:3], 1.0)
+                there = organism.rest_pose(name) @ kind.port_pose(port)[:, 3]
+                np.testing.assert_allclose(here, there, atol=1e-6)

@@ -157,3 +157,25 @@ def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_p
     assert [part["name"] for part in shown["parts"]] == ["m0"]
     still = content(exports.make("viewer", asked, lambda done: None).decode())
     assert len(still["state"]["cast"]["modules"]) == 2
+
+
+def test_a_body_at_rest_needs_no_plots():
+    still, moving = viewer._libraries(False), viewer._libraries(True)
+    assert {"vue", "nicegui-scene"} <= still.keys() < moving.keys()
+    assert "nicegui-echart" in moving.keys() - still.keys()
+    for texts in (still, moving):  # every part that a library asks for is there
+        asked = {part for text in texts.values() for part in re.findall(r'from ?"([^"./]+)"', text)}
+        assert not [part for part in asked if part.endswith(".js") and part not in texts]
+
+
+def test_the_time_of_a_run_of_several_parts_is_that_of_the_last():
+    body = examples.snake(2)
+    model, t = body.model("physical"), np.linspace(0.0, 0.5, 6)
+    q = np.zeros((6, model.nq))
+    parts = [BodyTrajectory("m0", model, body, s + t, q, q, q) for s in (0.0, 0.5)]
+    view = viewer.stored_run_view(mr.Trajectory(tuple(parts)), {})
+    assert "2 modules, 1 s" in repr(view)
+    assert view.moves
+    assert not body.view().moves
+    drawn = view._content["run"]["parts"]
+    assert [(part["t"][0], part["t"][-1]) for part in drawn] == [(0.0, 0.5), (0.5, 1.0)]

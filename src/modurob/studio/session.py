@@ -479,7 +479,7 @@ class Session:
     def take_points(self) -> None:
         """The joints of the last run as the motion of the next one."""
         run = self.export_request().run()
-        if run.model.joint_names != self.model().joint_names or len(run.parts) > 1:
+        if len(run.parts) > 1 or run.model.joint_names != self.model().joint_names:
             raise StateError("the last run has other joints than this body: run it again first")
         rows = keyframes.spread(len(run.t), MOST_POINTS)
         places = run.q[rows][:, run.model.joint_slice_q].T
