@@ -417,7 +417,13 @@ def described(mutant: Mutant) -> str:
 
 
 def _copy(place: Path) -> Path:
-    return shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*NOT_COPIED, "__pycache__"))
+    place.mkdir()
+    for source in ROOT.iterdir():
+        if source.is_dir() and source.name not in NOT_COPIED:
+            shutil.copytree(source, place / source.name)
+        elif source.is_file():
+            shutil.copy(source, place / source.name)
+    return place
 
 
 def main() -> None:
