@@ -419,9 +419,11 @@ def described(mutant: Mutant) -> str:
 def _copy(place: Path) -> Path:
     place.mkdir()
     for source in ROOT.iterdir():
-        if source.is_dir() and source.name not in NOT_COPIED:
+        if source.name in NOT_COPIED:
+            continue
+        if source.is_dir():
             shutil.copytree(source, place / source.name)
-        elif source.is_file():
+        else:
             shutil.copy(source, place / source.name)
     return place
 
