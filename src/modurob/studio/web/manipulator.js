@@ -108,7 +108,6 @@ export class Manipulator {
       this.emit("pose", drag.values); // the path is followed from here
       this.emit("path", { body: S.bodies.cast.bodies[drag.body], point: drag.point.toArray(), path: drag.path });
     }
-    S.clicked = performance.now();
     return true;
   }
 

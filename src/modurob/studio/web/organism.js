@@ -14,6 +14,7 @@ import { LiveView } from "modurob-web/live.js";
 // What the camera does during playback.
 const FOLLOW = { base: "The camera follows the base", mass: "The camera follows the center of mass", free: "The camera stays" };
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
+const HOVER = 80; // milliseconds until it marks what is under the pointer: a click has its answer by then, in one frame
 
 export default {
   template: `
@@ -83,7 +84,10 @@ export default {
     S.observer = new ResizeObserver(() => this.resize());
     S.observer.observe(this.$el);
     S.ends = [
-      on("highlight", ({ module, joint }) => this.lit(module, joint)),
+      on("highlight", (under) => {
+        S.under = under;
+        S.hover ??= setTimeout(() => this.lit(S.under.module, S.under.joint), S.rich ? 0 : HOVER);
+      }),
       on("theme", () => this.theme()),
       on("command", (what) => this.$emit("command", what)),
       on("time", (t) => { if (S.playback.active) { S.playback.show(t); this.go_along(); this.aim(); } }),
@@ -102,6 +106,7 @@ export default {
   beforeUnmount() {
     cancelAnimationFrame(this.S.frame);
     this.S.frame = 0; // not null: none is asked for any more
+    clearTimeout(this.S.hover);
     this.S.observer.disconnect();
     this.S.ends.forEach((end) => end());
     this.S.hands.dispose();
@@ -116,8 +121,8 @@ export default {
       S.eye.controls.update();
       if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
       if (!S.stale) return;
-      if (!S.rich && performance.now() - S.rendered < SLOW) { S.dirty = true; return; }
-      S.stale = false;
+      if (!S.rich && !S.urgent && performance.now() - S.rendered < SLOW) { S.dirty = true; return; }
+      S.stale = S.urgent = false;
       S.hands.place_rings();
       S.measures.draw(S.bodies, S.camera, w, h);
       S.renderer.render(S.scene, S.camera);
@@ -205,6 +210,7 @@ export default {
       if (!S.hands.again() && hovered) this.hover(S.event); // R: the same port, another way
       if (state.cast && (first || state.fit || S.eye.misses(S.bodies.box()))) this.fit(!first);
       S.shown = performance.now();
+      S.urgent = true;
     },
     set_poses(poses, values) {
       const { S } = this;
@@ -259,6 +265,7 @@ export default {
       S.measures.set(names);
       this.lit(null, null);
       S.hands.show_rings();
+      S.urgent = true;
     },
     explain(text) {
       const at = this.S.at ?? { x: 40, y: 60 };
@@ -346,6 +353,8 @@ export default {
     },
     lit(module, joint) {
       const { S } = this;
+      clearTimeout(S.hover);
+      S.hover = null;
       if (!S.bodies.cast) return;
       S.joint = joint;
       const owner = this.aim()?.module;
@@ -478,7 +487,6 @@ export default {
       canvas.addEventListener("pointerup", (e) => {
         if (e.button !== 0 || !still(e)) return;
         const found = this.under(e);
-        S.clicked = performance.now();
         if (found.port && !e.shiftKey) this.$emit("dock", { module: found.port.module, port: found.port.port });
         else if (this.building && !S.state?.cast) this.$emit("dock", { module: null, port: null });
         else this.$emit("pick", { modules: found.module ? [found.module] : [], more: e.shiftKey || e.ctrlKey || e.metaKey });
