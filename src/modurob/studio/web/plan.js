@@ -7,7 +7,33 @@ const STEPS = [[1, 0], [0, 1], [-1, 0], [0, -1]]; // where headings 0, 1, 2, 3 p
 const MARGIN = 1.6; // cells around the modules
 const READABLE = 14; // pixels of a cell below which its texts are not drawn: too small to read, and they cost most
 
+const at = (cell) => `translate(${cell.x} ${-cell.y})`;
+const step = (side) => STEPS[side.heading];
+const short = (name) => (name.length > 5 ? name.slice(0, 4) + "…" : name);
+
+// What is there. By itself, so that a ghost or the cursor that moves does not have hundreds of modules compared.
+const modules = {
+  template: `
+    <g v-for="cell in plan.cells" :key="cell.name" v-memo="[cell, marks.has(cell.name), dragged?.has(cell.name)]" :transform="at(cell)" class="plan-cell"
+       :class="{ base: cell.base, chosen: marks.has(cell.name), dragged: dragged?.has(cell.name) }"
+       :data-module="cell.name" :data-cell="cell.x + ',' + cell.y">
+      <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="cell.color" />
+      <line v-if="cell.hinge !== null" class="plan-hinge" :x1="cell.hinge === 0 ? -0.38 : 0" :x2="cell.hinge === 0 ? 0.38 : 0"
+            :y1="cell.hinge === 0 ? 0 : -0.38" :y2="cell.hinge === 0 ? 0 : 0.38" />
+      <text v-for="side in cell.sides" :key="side.port" class="plan-side" :x="0.34 * step(side)[0]" :y="-0.34 * step(side)[1]">{{ side.port }}</text>
+      <circle class="plan-disc" r="0.2" />
+      <text class="plan-name">{{ short(cell.name) }}</text>
+      <path v-if="cell.base" class="plan-base" d="M -0.44 -0.2 V -0.32 A 0.12 0.12 0 0 1 -0.32 -0.44 H -0.2 Z" />
+    </g>
+    <g v-for="link in plan.links" :key="link.child" v-memo="[link]" class="plan-link" :transform="'translate(' + link.x + ' ' + -link.y + ')'">
+      <rect x="-0.16" y="-0.1" width="0.32" height="0.2" rx="0.06" /><text>{{ link.name }}</text>
+    </g>`,
+  props: { plan: Object, marks: Object, dragged: Object },
+  methods: { at, step, short },
+};
+
 export default {
+  components: { modules },
   template: `
     <div class="plan" :class="{ far }" tabindex="0" role="application" :aria-label="label" aria-describedby="plan-help"
          @keydown="key" @focus="focused = true" @blur="focused = false">
@@ -20,20 +46,7 @@ export default {
         </defs>
         <rect x="-500" y="-500" width="1000" height="1000" fill="url(#plan-grid)" />
         <rect v-if="hint" class="plan-hint" :x="hint.x - 0.46" :y="-hint.y - 0.46" width="0.92" height="0.92" rx="0.12" />
-        <g v-for="cell in plan.cells" :key="cell.name" v-memo="[cell, marked(cell), Boolean(drag?.names.has(cell.name))]" :transform="at(cell)" class="plan-cell"
-           :class="{ base: cell.base, chosen: marked(cell), dragged: drag?.names.has(cell.name) }"
-           :data-module="cell.name" :data-cell="cell.x + ',' + cell.y">
-          <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="cell.color" />
-          <line v-if="cell.hinge !== null" class="plan-hinge" :x1="cell.hinge === 0 ? -0.38 : 0" :x2="cell.hinge === 0 ? 0.38 : 0"
-                :y1="cell.hinge === 0 ? 0 : -0.38" :y2="cell.hinge === 0 ? 0 : 0.38" />
-          <text v-for="side in cell.sides" :key="side.port" class="plan-side" :x="0.34 * step(side)[0]" :y="-0.34 * step(side)[1]">{{ side.port }}</text>
-          <circle class="plan-disc" r="0.2" />
-          <text class="plan-name">{{ short(cell.name) }}</text>
-          <path v-if="cell.base" class="plan-base" d="M -0.44 -0.2 V -0.32 A 0.12 0.12 0 0 1 -0.32 -0.44 H -0.2 Z" />
-        </g>
-        <g v-for="link in plan.links" :key="link.child" v-memo="[link]" class="plan-link" :transform="'translate(' + link.x + ' ' + -link.y + ')'">
-          <rect x="-0.16" y="-0.1" width="0.32" height="0.2" rx="0.06" /><text>{{ link.name }}</text>
-        </g>
+        <modules :plan="plan" :marks="marks" :dragged="drag?.names" />
         <g v-if="ghost" :transform="at(ghost)" class="plan-ghost" :class="{ bad: ghost.site.why }">
           <rect x="-0.44" y="-0.44" width="0.88" height="0.88" rx="0.12" :fill="ghost.color" />
           <text v-for="side in ghost.sides" :key="side.port" class="plan-side" :x="0.34 * step(side)[0]" :y="-0.34 * step(side)[1]">{{ side.port }}</text>
@@ -90,10 +103,7 @@ export default {
     },
 
     // -- geometry ----------------------------------------------------------------------------------
-    at(cell) { return `translate(${cell.x} ${-cell.y})`; },
-    marked(cell) { return this.marks.has(cell.name); },
-    step(side) { return STEPS[side.heading]; },
-    short(name) { return name.length > 5 ? name.slice(0, 4) + "…" : name; },
+    at, step, short,
     cell_at(x, y) { return this.plan.cells.find((c) => c.x === x && c.y === y); },
     point(event) {
       const r = this.$refs.svg.getBoundingClientRect(), b = this.$refs.svg.viewBox.baseVal;
