@@ -164,12 +164,15 @@ class Page:
             if topic == "run":
                 self.move_panel.show_state()
                 return
-            organism = self.session.organism
+            self.bar.look()  # with the new body: the page never shows more than it says is saved
+            self.view.follow(topic, fit)
             if topic == "body":
+                organism = self.session.organism
                 there = () if organism is None else organism.modules
                 self.select(*(name for name in self.chosen_modules if name in there))
-            self.view.follow(topic, fit)
-            self.bar.look()  # with the new body: the page never shows more than it says is saved
+        self._later(topic)
+
+    def _later(self, topic: str) -> None:
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             self.run(self._refresh_panels())
@@ -224,8 +227,7 @@ class Page:
         self.chosen_modules = [*names]
         self.selected = names[-1] if names else None
         self.view.select(self.selected, self.chosen_modules)
-        for panel in self.panels.values():
-            panel.refresh("selected")
+        self._later("selected")
 
     # -- doing things ----------------------------------------------------------------------------
 

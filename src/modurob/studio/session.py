@@ -345,8 +345,7 @@ class Session:
         if step.settings is not None:
             self.project.settings = step.settings
         self._drop_locks()
-        self.changed("body")
-        self.notify("pose")
+        self.changed("body")  # which is shown with its pose
         self.notify("settings")
         return step.label
 

@@ -57,6 +57,10 @@ class Sliders(Element, component="web/sliders.js"):
     """The joints of the pose, or goals of a live robot. Events: pose, rate."""
 
 
+class Saved(Element, component="web/saved.js"):
+    """A few words on whether everything is written, and the reason if not; it says nothing."""
+
+
 class Divider(Element, component="web/divider.js"):
     """The border between panel and stage, which sizes and hides the panel; it says nothing."""
 

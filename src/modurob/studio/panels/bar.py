@@ -10,6 +10,7 @@ from nicegui import ui
 
 from modurob.studio.panels import files
 from modurob.studio.panels.panel import plain_button, test_id
+from modurob.studio.view import Saved
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -41,9 +42,7 @@ class Bar:
             self.name: Any = name.default_slot.children[0]
             self.undo = self._button("undo", "Undo", page.undo)
             self.redo = self._button("redo", "Redo", page.redo)
-            self.saved = ui.label().classes("saved").props("role=status data-testid=saved")
-            with self.saved:
-                self.saved_reason = ui.tooltip("")
+            self.saved = Saved()
             ui.element("div").classes("grow")
             self._modes()
             ui.element("div").classes("grow")
@@ -110,8 +109,8 @@ class Bar:
         state = self.page.session.save_state()
         if state.words != self._shown:
             self._shown = state.words
-            self.saved.set_text(state.words)
-            self.saved_reason.set_text(state.reason or "Everything is on the disk.")
+            reason = state.reason or "Everything is on the disk."
+            self.saved.run_method("show_saved", state.words, reason)
             if state.words.startswith("Not"):
                 self.page.show_error(state.reason)
         self._checks += 1
