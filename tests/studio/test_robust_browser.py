@@ -12,6 +12,15 @@ const element = document.querySelector(name), r = element.getBoundingClientRect(
 const right = Math.min(r.right, innerWidth) - Math.max(r.left, 0);
 return [right, element.clientHeight, element.scrollHeight]; })"""
 
+# A page that was just loaded anew because of a lost message does not do so again.
+LOST_TWICE = """async () => {
+sessionStorage.setItem("modurob-lost", Date.now());
+let why = null;
+try { window.modurob.plan.received.read('{"number": -1, "lists": {}}'); }
+catch (error) { why = error.message; }
+await new Promise((done) => setTimeout(done, 100));
+return [why, window.same]; }"""
+
 WARNS = """() => { const event = new Event("beforeunload", { cancelable: true });
 dispatchEvent(event);
 return event.defaultPrevented; }"""
@@ -19,7 +28,7 @@ return event.defaultPrevented; }"""
 
 def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
     tab.show("snake", examples.snake(3))
-    tab.page.evaluate("window.socket.io.engine.close()")
+    tab.page.evaluate("window.same = true; window.socket.io.engine.close()")
     tab.wait("!window.socket.connected")
     tab.wait("window.socket.connected")
     tab.cell(0, 3)
@@ -29,6 +38,8 @@ def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
     tab.click("mode-move")
     tab.fill("set-duration", 0.2)
     assert "done" in tab.run()  # its process is still there, too
+    assert tab.page.evaluate("window.same")  # no message was lost, and nothing was loaded anew
+    assert tab.page.evaluate(LOST_TWICE) == ["a message was lost: reload the page", True]
 
     # without a server "Saved" is not shown, and leaving is warned about only if work is lost
     tab.saved()

@@ -98,6 +98,12 @@ def test_nothing_is_cut_off_or_covered_while_a_run_is_played_and_settings_are_op
     assert min(letters) >= 0
 
 
+# The color scheme of the page, and how many rules there are that make browsers style all rows anew.
+STYLED_ANEW = """() => [document.getElementById("nicegui-color-scheme").content,
+[...document.querySelectorAll("style")].flatMap(({ sheet }) => [...sheet.cssRules])
+.filter((rule) => rule.selectorText?.includes("#esm-fallback ~")).length]"""
+
+
 def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so_like_the_theme(tab):
     tab.show("snake", examples.snake(2))
     width = "document.querySelector('.side').getBoundingClientRect().width"
@@ -115,6 +121,7 @@ def test_the_panel_is_resized_and_hidden_by_mouse_and_keys_and_stays_so_like_the
     tab.click("light")
     tab.click("light")
     tab.wait(dark)
+    assert tab.page.evaluate(STYLED_ANEW) == ["dark", 0]
     tab.open(tab.name).modules(2)
     tab.wait(f"Math.abs({width} - {kept}) < 2 && {dark}")  # after a reload
     tab.click("fold")

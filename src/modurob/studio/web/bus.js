@@ -3,7 +3,10 @@ const hub = new EventTarget();
 
 // NiceGUI's rule that hides all beside a note for browsers without modules, which is gone. While the rule is there,
 // an element that comes or goes has all beside it styled anew: with 500 modules half of what a click costs the page.
-for (const style of document.querySelectorAll("style")) if (style.textContent.includes("#esm-fallback ~")) style.remove();
+for (const { sheet } of document.querySelectorAll("style")) {
+  const at = [...(sheet?.cssRules ?? [])].findIndex((rule) => rule.selectorText?.startsWith("#esm-fallback ~"));
+  if (at >= 0) sheet.deleteRule(at);
+}
 
 // NiceGUI writes the color scheme at each update of the page, and browsers style everything anew for it.
 const scheme = document.getElementById("nicegui-color-scheme");
@@ -145,6 +148,18 @@ new MutationObserver(() => {
 
 // -- bodies come as what differs from those before --------------------------------------------------
 
+const LOST = "modurob-lost", PATIENCE = 10_000; // milliseconds between two reloads: a page must not load itself forever
+
+// What is shown does not follow from what came: the server has it all, and nothing is lost by a reload.
+function start_again() {
+  if (Date.now() - Number(sessionStorage.getItem(LOST)) > PATIENCE) {
+    sessionStorage.setItem(LOST, Date.now());
+    window.modurob.leaving = true;
+    location.reload();
+  }
+  throw new Error("a message was lost: reload the page");
+}
+
 // Lists of a component, put together of pieces of what it had and of what is new.
 export class Received {
   lists = {};
@@ -153,7 +168,7 @@ export class Received {
   read(data) {
     if (typeof data !== "string") return data; // whole
     const { number, lists, rest } = JSON.parse(data);
-    if (number !== this.count++) { location.reload(); throw new Error("a message was lost"); }
+    if (number !== this.count++) start_again();
     for (const [name, pieces] of Object.entries(lists)) {
       const before = this.lists[name] ?? [];
       this.lists[name] = pieces.flatMap((piece) => piece.new ?? before.slice(...piece.old));
