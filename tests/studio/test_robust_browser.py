@@ -21,6 +21,16 @@ catch (error) { why = error.message; }
 await new Promise((done) => setTimeout(done, 100));
 return [why, window.same]; }"""
 
+# Modules that are not drawn in their own color.
+TINTED = """() => { const { meshes, cast } = window.modurob.stage.bodies, found = new Set();
+const own = new window.modurob.stage.scene.background.constructor(), drawn = own.clone();
+for (const { userData, instanceColor } of meshes) userData.colors.forEach((color, k) => {
+  drawn.fromBufferAttribute(instanceColor, k);
+  const far = [drawn.r - own.set(color).r, drawn.g - own.g, drawn.b - own.b];
+  if (Math.max(...far.map(Math.abs)) > 0.01) found.add(cast.modules[userData.modules[k]].name);
+});
+return [...found]; }"""
+
 WARNS = """() => { const event = new Event("beforeunload", { cancelable: true });
 dispatchEvent(event);
 return event.defaultPrevented; }"""
@@ -67,6 +77,7 @@ def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):
     tab.page.keyboard.press("Delete")
     tab.modules(5)
     assert "m5" in tab.page.evaluate("window.modurob.stage.bodies.cast.modules.map((m) => m.name)")
+    assert tab.page.evaluate(TINTED) == ["m5"]  # still chosen
     tab.click("help")
     tab.page.get_by_text("Guide me through the crab").wait_for()
     tab.page.keyboard.press("Delete")

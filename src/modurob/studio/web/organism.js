@@ -204,6 +204,7 @@ export default {
         S.bodies.set(state.cast);
         S.bodies.pose(state.poses.flat());
         this.summary = `${state.cast.modules.length} modules`;
+        this.lit(null, S.joint); // what is chosen still is
       }
       this.ground();
       this.redraw();
