@@ -1,5 +1,6 @@
 """Find changes of a few source files that their tests do not notice: a second or less for each.
 
+    pip install 'coverage>=7.10'
     python tools/mutants_of.py src/modurob/gaits -- tests/gaits
     python tools/mutants_of.py src/modurob/gaits/sine.py --number 80 -- -m 'not slow'
 
