@@ -155,6 +155,16 @@ def test_a_free_base_keeps_its_noise_and_new_joints_get_that_of_joints():
     np.testing.assert_array_equal(np.diagonal(fixed.process), [*angles, 2, *rates, 20])
 
 
+def test_a_joint_that_is_released_before_all_others_gets_the_noise_of_joints():
+    snake = examples.snake(4)
+    held = snake.model("physical", base="free", locked={"m0.hinge": 0.2})
+    variances = np.arange(1.0, 2 * held.nv + 1)
+    ekf = Ekf(held, 0.01, Q=variances, R=1.0).rebuilt(snake.model("physical", base="free"))
+    found = np.diagonal(ekf.process).reshape(2, -1)
+    assert found[:, 6].tolist() == [7.5, 15.5]  # medians of the two joints that there were
+    assert np.delete(found, 6, axis=1).ravel().tolist() == variances.tolist()
+
+
 def test_without_joints_new_ones_get_the_default_noise():
     """One number for all is taken for them; numbers of the base are not."""
     alone, body = Organism.start("backbone"), examples.snake(3)
