@@ -6,11 +6,11 @@
 Each mutant is one change of one expression or statement in a copy of the repository. The first
 tests are those that reach its line, as `mutants_of.py` has recorded them; without a record, and
 after them, those that share names with the changed function and with what calls it in its module:
-of ten mutants that are noticed, these notice eight. Then come files of such tests, and of the same
-package; slow ones last. Tests in the browser run for mutants of the studio, all of them. A survivor
-is a missing test or an equivalent program; a person decides which. With `--minutes 60` no mutant
-starts later: those that did are the first of the sample, and as random as all of them. Not part of
-CI.
+of ten mutants that are noticed, these notice eight. Then come files of such tests, of the same
+package and of no package; slow ones last. Tests in the browser run for mutants of the studio, all
+of them. A survivor is a missing test or an equivalent program; a person decides which. With
+`--minutes 60` no mutant starts later: those that did are the first of the sample, and as random as
+all of them. Not part of CI.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def likely_tests(mutant: Mutant) -> tuple[list[str], list[str]]:
     of_file = {file: score(words) + fits(file) for file, words in files.items()}
     of_test = {x: score(words) + of_file[x.split("::")[0]] / 2 for x, words in tests.items()}
     order = sorted(files, key=lambda file: -of_file[file])
-    own = [file for file in order[NEAR_FILES:] if f"tests/{package}/" in file]
+    own = [x for x in order[NEAR_FILES:] if f"tests/{package}/" in x or x.count("/") == 1]
     return sorted(tests, key=lambda x: -of_test[x])[:NEAREST], order[:NEAR_FILES] + own
 
 
