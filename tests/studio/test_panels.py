@@ -1956,3 +1956,20 @@ def test_an_uploaded_file_is_used_by_its_name_and_one_that_is_refused_is_told(on
         assert told[0].startswith("At most 16 MB can be uploaded, and files end with .json, ")
 
     on_page(work)
+
+
+def test_fields_and_views_follow_another_body(on_page):
+    async def work(desk):
+        panel = desk.page.build_panel
+        desk.session.rename_module("m1", "middle")  # and its lock
+        await desk.settled()
+        assert desk["set-locked"].value == "middle.hinge=0"
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+        desk.session.change("a tree", Organism.start("superbot"))
+        await desk.settled()
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        desk.session.undo()
+        await desk.settled()
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+
+    on_page(work, examples.snake(3), hinges="physical", locked={"m1.hinge": 0.0})
