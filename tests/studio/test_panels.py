@@ -1973,3 +1973,84 @@ def test_fields_and_views_follow_another_body(on_page):
         assert (panel.plan.visible, panel.tree.visible) == (True, False)
 
     on_page(work, examples.snake(3), hinges="physical", locked={"m1.hinge": 0.0})
+
+
+# -- names for keyboards and screen readers --------------------------------------------------------
+
+HEADINGS = {
+    "build": ["Modules", "Chosen module"],
+    "understand": [
+        "Assembly incidence matrix", "Accessibility", "Direct transforms, dyad classes",
+        "Indirect transforms",
+    ],
+    "move": ["Pose at the start", "Runs"],
+    "see": ["Plots", "Runs"],
+    "live": ["A robot of processes", "Goals", "Modules"],
+}  # fmt: skip
+BUTTONS = {
+    "move": [
+        "All to zero", "Keep this pose", "Draw a path", "Run them", "Apply", "Follow the last run",
+        "Undock it", "Run", "Walk", "Reach", "Cancel",
+    ],
+    "live": [
+        "All to zero", "As measured", "Go", "Stop", "Hold", "Relax", "Follow the gait", "Start",
+        "End", "Record",
+    ],
+}  # fmt: skip
+DIALOGS = {
+    "open": (
+        ["Your projects", "A file of yours", "Examples", "Walkers", "Figures of the papers"],
+        ["Duplicate robot", "Delete robot", "Close"],
+    ),
+    "project": ([], ["Rename", "Save a copy", "Close"]),
+    "export": (["Body", "Share", "Run"], ["Cancel", "Close"]),
+    "help": ([], ["Guide me through the crab", "Close"]),
+}
+# settings without a field: sliders and a form of their own; joints that do not balance, in files
+ELSEWHERE = {"rates", "events", "stuck"}
+
+
+def test_panels_and_dialogs_have_headings_and_buttons_with_names(on_page):
+    async def work(desk):
+        page = desk.page
+
+        def headings(elements):
+            return [e.text for e in elements if e.props.get("role") == "heading"]
+
+        def buttons(elements):
+            found = (e for e in elements if isinstance(e, ui.button))
+            return [e.text or e.props.get("aria-label") for e in found]
+
+        for mode, panel in page.panels.items():
+            page.show(mode)
+            await turns()
+            inside = [*panel.root.descendants()]
+            assert headings(inside) == HEADINGS[mode]
+            names = buttons(inside)
+            assert all(names)
+            assert [name for name in names if name in BUTTONS.get(mode, ())] == BUTTONS.get(
+                mode, []
+            )
+        for name, (wanted, named) in DIALOGS.items():
+            before = {*page.client.elements}
+            desk.click(name)
+            new = [e for key, e in page.client.elements.items() if key not in before]
+            assert headings(new) == wanted
+            assert [x for x in buttons(new) if x != "Export"] == named
+        places = [
+            e.props.get("aria-label")
+            for e in page.client.elements.values()
+            if e.tag in ("main", "section")
+        ]
+        assert places == ["Panel", "Stage"]
+
+    on_page(work, examples.crab(), [record(1)])
+
+
+def test_every_setting_of_a_run_has_a_field(on_page):
+    async def work(desk):
+        shown = {e.props.get("data-testid") for e in desk.page.client.elements.values()}
+        wanted = {*type(NEW_SETTINGS).model_fields} - ELSEWHERE
+        assert {name for name in wanted if f"set-{name}" not in shown} == set()
+
+    on_page(work, examples.crab())
