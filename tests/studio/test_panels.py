@@ -14,7 +14,7 @@ import pytest
 from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
-from modurob.studio import exports, formulas, guard, keyframes, live, live_session
+from modurob.studio import edits, exports, formulas, guard, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -29,7 +29,7 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
-from modurob.studio import view
+from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
@@ -367,6 +367,7 @@ def test_plots_are_those_that_are_chosen_in_their_order(on_page):
         assert desk.sent("set_chosen") == (["q", "tau"],)
         assert "Plots" not in desk.texts(panel.root)
         assert desk["plot-q"].props["aria-pressed"] == "true"
+        assert desk.texts(desk["plot-q"]) == ["q"]
         desk.click("plot-energy")
         desk.click("plot-q")
         assert desk.sent("set_chosen") == (["energy", "tau"],)
@@ -2052,5 +2053,66 @@ def test_every_setting_of_a_run_has_a_field(on_page):
         shown = {e.props.get("data-testid") for e in desk.page.client.elements.values()}
         wanted = {*type(NEW_SETTINGS).model_fields} - ELSEWHERE
         assert {name for name in wanted if f"set-{name}" not in shown} == set()
+
+    on_page(work, examples.crab())
+
+
+# -- what the views are sent -----------------------------------------------------------------------
+
+
+def test_the_stage_is_framed_when_a_page_opens_and_is_empty_without_a_body(on_page):
+    async def work(desk):
+        def last(method):
+            return json.loads(desk.sent(method)[0])
+
+        first = json.loads(next(args[0] for name, args in desk.told if name == "set_state"))
+        assert first["rest"] == {"fit": True}
+        assert [len(piece["new"]) for piece in first["lists"]["modules"]] == [2]
+        desk.session.dock("backbone", "m1", 3)
+        assert last("set_state")["rest"] == {"fit": False}
+        assert last("set_state")["lists"]["modules"][0] == {"old": [0, 2]}
+        assert last("set_plan")["rest"] == {"hidden": 0}
+        desk.session.change("nothing", None)
+        for method, rest in (("set_state", {"fit": False}), ("set_plan", {"hidden": 0})):
+            assert last(method)["rest"] == rest
+            assert not any(last(method)["lists"].values())
+        assert last("set_tree")["rest"] == {"kind": ""}
+        desk.session.set_pose(x=1.0)  # of no body
+        assert desk.sent("set_poses") is None
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_module_that_is_carried_is_sent_with_its_ports_and_where_they_fit(on_page):
+    async def work(desk):
+        desk.event(desk.page.stage, "carry", {"module": "m2", "step": 1})
+        (sent,) = desk.sent("set_carry")
+        body = desk.session.organism
+        sites = [*edits.moves(body, "m2", 1)]
+        assert (sent["module"], sent["names"]) == ("m2", body.subtree("m2"))
+        keys = ("module", "port", "child_port", "turn", "why")
+        assert [tuple(site[key] for key in keys) for site in sent["sites"]] == [*map(tuple, sites)]
+        assert [*sent["ports"]] == [*body.kind("m2").docks]
+        model = desk.session.model()
+        for port, found in sent["ports"].items():
+            assert found == view_data.port_place(body, model, "m2", port)
+        desk.event(desk.page.stage, "carry", {"module": "m0", "step": 0})
+        assert desk.notes[-1].startswith("'m0' is the base")
+
+    on_page(work, examples.crab())
+
+
+def test_a_body_whose_settings_do_not_fit_is_drawn_on_a_fixed_base(on_page):
+    async def work(desk):
+        drawn = len(desk.told)
+        desk.session.edit_settings(base="nonsense", hinges="physical")
+        sent = [json.loads(args[0]) for name, args in desk.told[drawn:] if name == "set_state"]
+        assert len(sent) == 1
+        await desk.settled()
+        desk.session.set_pose(**{"m1.hinge": 0.3})
+        model = desk.session.organism.model("physical")
+        q = desk.session.configuration(model)
+        assert desk.sent("set_poses")[0] == view_data.poses(model, q)
+        assert desk.sent("set_poses")[1] == q.tolist()
 
     on_page(work, examples.crab())
