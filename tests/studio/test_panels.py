@@ -1160,6 +1160,12 @@ def test_without_a_body_nothing_is_live(on_page):
         panel = desk.page.panels["live"]
         desk.page.show("live")
         assert panel.state.text == "There is no module yet: place one under Build."
+        understand = desk.page.panels["understand"]
+        desk.page.show("understand")
+        for part in understand.tabs:
+            desk.click(f"part-{part}")
+            assert desk.texts(understand.content_part._box) == [panel.state.text]
+        desk.page.show("live")
         desk.click("live-start")
         await turns()
         assert not desk.session.live.on
@@ -1488,6 +1494,7 @@ def test_runs_are_chosen_above_their_plots_and_forgotten_when_they_are_removed(o
         page = desk.page
         page.show("see")
         assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)  # the last
+        assert desk.sent("stop_run") is None
         assert desk["see-run"].value == 3
         assert desk["see-other"].options == {None: "no other run", 2: "2: a fall", 1: "1: a fall"}
         with page.client:

@@ -476,6 +476,8 @@ def test_saver_writes_the_last_document_and_skips_those_in_between():
     for n in range(50):
         saver.submit(lambda n=n: n)
     assert not saver.idle
+    writers = [each for each in threading.enumerate() if each.name == "studio-saver"]
+    assert all(each.daemon for each in writers)  # a disk that hangs does not keep the program
     disk.gate.set()
     flushed(saver)
     assert disk.written[-1] == 49

@@ -152,6 +152,7 @@ def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_p
     record = runs.perform(runs.RunRequest(scenario, settings, tmp_path, 1), lambda done: None)
     asked = ExportRequest("snake", "snake", body, settings, tmp_path / "1.npz", record)
     stored = json.loads((tmp_path / "1.json").read_text())
+    assert mr.Scenario.load(tmp_path / "1.scenario.json") == scenario
     shown = content(exports.make("viewer-run", asked, lambda done: None).decode())["run"]
     assert {key: shown[key] for key in stored} == stored  # plots with errors, events, colors
     assert [part["name"] for part in shown["parts"]] == ["m0"]
