@@ -1006,6 +1006,7 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         session.dock("backbone", "m2", 3)
         panel._show_words()
         assert panel.reason.text.startswith("The body was changed since the start")
+        await desk.settled()
         panel._tick()
         drawn = len(desk.told)
         panel.problem.set_text("m1 was lost")
@@ -1151,6 +1152,14 @@ def test_fields_of_live_are_the_options_of_the_robot(on_page):
         desk.click("live-start")
         await turns()
         assert started[-1] == LiveOptions(period=0.0, gravity=3.7)
+
+        def drawn():
+            return sum(name == "set_state" for name, _ in desk.told)
+
+        before = drawn()
+        for mode, more in (("live", 0), ("build", 1), ("move", 1), ("live", 1), ("see", 2)):
+            desk.page.show(mode)
+            assert drawn() == before + more  # the project's own body, when Live is left
 
     on_page(work, examples.snake(2), gravity=3.7)
 
