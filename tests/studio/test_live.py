@@ -515,3 +515,7 @@ def test_modules_with_several_joints_are_measured_joint_by_joint():
                 wanted = truth.model.gravity_torque(truth.q)[index]
                 assert float(torque) == pytest.approx(wanted, abs=0.1)
     robot.close()
+
+
+def test_a_robot_without_wishes_has_perfect_sensors_and_the_gravity_of_the_earth():
+    assert LiveOptions() == ("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 9.81)

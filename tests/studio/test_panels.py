@@ -7,6 +7,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
+from modurob.studio.panels.panel import moving
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -2132,3 +2134,16 @@ def test_a_body_whose_settings_do_not_fit_is_drawn_on_a_fixed_base(on_page):
         assert desk.sent("set_poses")[1] == q.tolist()
 
     on_page(work, examples.crab())
+
+
+@pytest.mark.parametrize(
+    ("move", "locked", "words"),
+    [
+        (1, 1, "1 joint moves, 1 is locked"),
+        (2, 0, "2 joints move, 0 are locked"),
+        (0, 2, "0 joints move, 2 are locked"),
+    ],
+)
+def test_joints_are_counted_in_words(move, locked, words):
+    joints: Any = SimpleNamespace(joint_names=range(move), locked=range(locked))
+    assert moving(joints) == words
