@@ -1,5 +1,6 @@
 """What a click does to an organism, and why it cannot; undo and redo."""
 
+import numpy as np
 import pytest
 
 from modurob import DockingError, Organism, UnknownNameError, catalog, examples
@@ -181,3 +182,16 @@ def test_a_module_can_move_to_the_free_ports_of_the_others_only():
     assert (held.parent, held.port) in found
     for site in edits.moves(crab, "m2"):
         assert site.child_port in loose.free_ports("m2")
+
+
+def test_the_usual_port_faces_back_so_that_a_cube_keeps_the_heading_of_its_neighbor():
+    near, kind = catalog["backbone"], SCOUT
+    ways = set()
+    for here in near.docks:
+        mine = edits.usual_port.__wrapped__(near, here, kind)
+        out, back = near.port_pose(here)[:3, 2], kind.port_pose(mine)[:3, 2]
+        np.testing.assert_allclose(back, -out, atol=1e-12)
+        ways.add((mine, edits.heading.__wrapped__(kind, mine)))
+    assert ways == {(2, 0), (3, 1), (5, 2), (4, 3)}  # quarter turns from +x
+    assert edits.mating_ports.__wrapped__(near, 3, SUPERBOT) == ()
+    assert edits.usual_port.__wrapped__(near, 3, SUPERBOT) == SUPERBOT.docks[0]

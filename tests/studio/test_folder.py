@@ -32,6 +32,17 @@ def test_the_folder_is_that_of_the_variable_or_the_users_own(monkeypatch, tmp_pa
     assert usual_folder() == tmp_path / "data" / "modurob" / "studio"
 
 
+def test_a_user_without_a_home_is_told_how_to_name_a_folder(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    for variable in ("MODUROB_STUDIO", "LOCALAPPDATA", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(FileError, match=r"no home folder.*--folder or .*MODUROB_STUDIO"):
+        usual_folder()
+
+
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteError, match="file: cannot be written: File exists"):

@@ -487,3 +487,35 @@ def test_a_record_of_a_live_robot_has_its_options_as_settings(session, awaited):
     assert record.title == "live, PD with gravity compensation"
     awaited(session.live.end())
     assert len(session.runs) == 1  # nothing was being recorded any more
+
+
+def test_modules_with_several_joints_are_measured_joint_by_joint():
+    organism = Organism.start("superbot", "m0").dock("m0", 3, "m1", 1, kind="superbot")
+    robot = simulated(organism)
+    robot.power_up()
+    names = robot.status().joints
+    goals = {name: 0.1 * (k + 1) for k, name in enumerate(names)}
+    robot.goto(goals, 0.3)
+    run(robot, 1.0)
+    truth = robot.bus.world.state
+    frame = robot.frame(robot.scene())
+    assert [frame["q"][name] for name in names] == pytest.approx([*goals.values()], abs=SETTLED)
+    for module in organism.modules:
+        parts = robot.drive_line(module).split("; ")
+        assert [part.split(" ")[0] for part in parts] == [
+            joint.name for joint in organism.kind(module).joints if joint.kind != "fixed"
+        ]
+        for part in parts:
+            joint, place, torque, *unit = part.split(" ")
+            assert (place[-2:], unit) == ("°,", ["N", "m"])
+            name = f"{module}.{joint}"
+            if name in goals:
+                index = truth.model.joint_index(name)
+                assert float(place[:-2]) == pytest.approx(np.degrees(truth.q[index]), abs=0.2)
+                wanted = truth.model.gravity_torque(truth.q)[index]
+                assert float(torque) == pytest.approx(wanted, abs=0.1)
+    robot.close()
+
+
+def test_a_robot_without_wishes_has_perfect_sensors_and_the_gravity_of_the_earth():
+    assert LiveOptions() == ("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 9.81)

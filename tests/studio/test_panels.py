@@ -7,6 +7,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
-from modurob.studio import exports, formulas, guard, keyframes, live, live_session
+from modurob.studio import edits, exports, formulas, guard, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -29,7 +30,7 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
-from modurob.studio import view
+from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
@@ -39,6 +40,7 @@ from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
+from modurob.studio.panels.panel import moving
 from modurob.studio.panels.papers import compute
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -369,6 +371,7 @@ def test_plots_are_those_that_are_chosen_in_their_order(on_page):
         assert desk.sent("set_chosen") == (["q", "tau"],)
         assert "Plots" not in desk.texts(panel.root)
         assert desk["plot-q"].props["aria-pressed"] == "true"
+        assert desk.texts(desk["plot-q"]) == ["q"]
         desk.click("plot-energy")
         desk.click("plot-q")
         assert desk.sent("set_chosen") == (["energy", "tau"],)
@@ -1012,6 +1015,7 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         session.dock("backbone", "m2", 3)
         panel._show_words()
         assert panel.reason.text.startswith("The body was changed since the start")
+        await desk.settled()
         panel._tick()
         drawn = len(desk.told)
         panel.problem.set_text("m1 was lost")
@@ -1158,6 +1162,14 @@ def test_fields_of_live_are_the_options_of_the_robot(on_page):
         await turns()
         assert started[-1] == LiveOptions(period=0.0, gravity=3.7)
 
+        def drawn():
+            return sum(name == "set_state" for name, _ in desk.told)
+
+        before = drawn()
+        for mode, more in (("live", 0), ("build", 1), ("move", 1), ("live", 1), ("see", 2)):
+            desk.page.show(mode)
+            assert drawn() == before + more  # the project's own body, when Live is left
+
     on_page(work, examples.snake(2), gravity=3.7)
 
 
@@ -1166,6 +1178,12 @@ def test_without_a_body_nothing_is_live(on_page):
         panel = desk.page.panels["live"]
         desk.page.show("live")
         assert panel.state.text == "There is no module yet: place one under Build."
+        understand = desk.page.panels["understand"]
+        desk.page.show("understand")
+        for part in understand.tabs:
+            desk.click(f"part-{part}")
+            assert desk.texts(understand.content_part._box) == [panel.state.text]
+        desk.page.show("live")
         desk.click("live-start")
         await turns()
         assert not desk.session.live.on
@@ -1494,6 +1512,7 @@ def test_runs_are_chosen_above_their_plots_and_forgotten_when_they_are_removed(o
         page = desk.page
         page.show("see")
         assert desk.sent("load_run") == ("/api/runs/robot/3", None, False)  # the last
+        assert desk.sent("stop_run") is None
         assert desk["see-run"].value == 3
         assert desk["see-other"].options == {None: "no other run", 2: "2: a fall", 1: "1: a fall"}
         with page.client:
@@ -1963,3 +1982,175 @@ def test_an_uploaded_file_is_used_by_its_name_and_one_that_is_refused_is_told(on
         assert told[0].startswith("At most 16 MB can be uploaded, and files end with .json, ")
 
     on_page(work)
+
+
+def test_fields_and_views_follow_another_body(on_page):
+    async def work(desk):
+        panel = desk.page.build_panel
+        desk.session.rename_module("m1", "middle")  # and its lock
+        await desk.settled()
+        assert desk["set-locked"].value == "middle.hinge=0"
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+        desk.session.change("a tree", Organism.start("superbot"))
+        await desk.settled()
+        assert (panel.plan.visible, panel.tree.visible) == (False, True)
+        desk.session.undo()
+        await desk.settled()
+        assert (panel.plan.visible, panel.tree.visible) == (True, False)
+
+    on_page(work, examples.snake(3), hinges="physical", locked={"m1.hinge": 0.0})
+
+
+# -- names for keyboards and screen readers --------------------------------------------------------
+
+HEADINGS = {
+    "build": ["Modules", "Chosen module"],
+    "understand": [
+        "Assembly incidence matrix", "Accessibility", "Direct transforms, dyad classes",
+        "Indirect transforms",
+    ],
+    "move": ["Pose at the start", "Runs"],
+    "see": ["Plots", "Runs"],
+    "live": ["A robot of processes", "Goals", "Modules"],
+}  # fmt: skip
+BUTTONS = {
+    "move": [
+        "All to zero", "Keep this pose", "Draw a path", "Run them", "Apply", "Follow the last run",
+        "Undock it", "Run", "Walk", "Reach", "Cancel",
+    ],
+    "live": [
+        "All to zero", "As measured", "Go", "Stop", "Hold", "Relax", "Follow the gait", "Start",
+        "End", "Record",
+    ],
+}  # fmt: skip
+DIALOGS = {
+    "open": (
+        ["Your projects", "A file of yours", "Examples", "Walkers", "Figures of the papers"],
+        ["Duplicate robot", "Delete robot", "Close"],
+    ),
+    "project": ([], ["Rename", "Save a copy", "Close"]),
+    "export": (["Body", "Share", "Run"], ["Cancel", "Close"]),
+    "help": ([], ["Guide me through the crab", "Close"]),
+}
+# settings without a field: sliders and a form of their own; joints that do not balance, in files
+ELSEWHERE = {"rates", "events", "stuck"}
+
+
+def test_panels_and_dialogs_have_headings_and_buttons_with_names(on_page):
+    async def work(desk):
+        page = desk.page
+
+        def headings(elements):
+            return [e.text for e in elements if e.props.get("role") == "heading"]
+
+        def buttons(elements):
+            found = (e for e in elements if isinstance(e, ui.button))
+            return [e.text or e.props.get("aria-label") for e in found]
+
+        for mode, panel in page.panels.items():
+            page.show(mode)
+            await turns()
+            inside = [*panel.root.descendants()]
+            assert headings(inside) == HEADINGS[mode]
+            names = buttons(inside)
+            assert all(names)
+            assert [name for name in names if name in BUTTONS.get(mode, ())] == BUTTONS.get(
+                mode, []
+            )
+        for name, (wanted, named) in DIALOGS.items():
+            before = {*page.client.elements}
+            desk.click(name)
+            new = [e for key, e in page.client.elements.items() if key not in before]
+            assert headings(new) == wanted
+            assert [x for x in buttons(new) if x != "Export"] == named
+        places = [
+            e.props.get("aria-label")
+            for e in page.client.elements.values()
+            if e.tag in ("main", "section")
+        ]
+        assert places == ["Panel", "Stage"]
+
+    on_page(work, examples.crab(), [record(1)])
+
+
+def test_every_setting_of_a_run_has_a_field(on_page):
+    async def work(desk):
+        shown = {e.props.get("data-testid") for e in desk.page.client.elements.values()}
+        wanted = {*type(NEW_SETTINGS).model_fields} - ELSEWHERE
+        assert {name for name in wanted if f"set-{name}" not in shown} == set()
+
+    on_page(work, examples.crab())
+
+
+# -- what the views are sent -----------------------------------------------------------------------
+
+
+def test_the_stage_is_framed_when_a_page_opens_and_is_empty_without_a_body(on_page):
+    async def work(desk):
+        def last(method):
+            return json.loads(desk.sent(method)[0])
+
+        first = json.loads(next(args[0] for name, args in desk.told if name == "set_state"))
+        assert first["rest"] == {"fit": True}
+        assert [len(piece["new"]) for piece in first["lists"]["modules"]] == [2]
+        desk.session.dock("backbone", "m1", 3)
+        assert last("set_state")["rest"] == {"fit": False}
+        assert last("set_state")["lists"]["modules"][0] == {"old": [0, 2]}
+        assert last("set_plan")["rest"] == {"hidden": 0}
+        desk.session.change("nothing", None)
+        for method, rest in (("set_state", {"fit": False}), ("set_plan", {"hidden": 0})):
+            assert last(method)["rest"] == rest
+            assert not any(last(method)["lists"].values())
+        assert last("set_tree")["rest"] == {"kind": ""}
+        desk.session.set_pose(x=1.0)  # of no body
+        assert desk.sent("set_poses") is None
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_module_that_is_carried_is_sent_with_its_ports_and_where_they_fit(on_page):
+    async def work(desk):
+        desk.event(desk.page.stage, "carry", {"module": "m2", "step": 1})
+        (sent,) = desk.sent("set_carry")
+        body = desk.session.organism
+        sites = [*edits.moves(body, "m2", 1)]
+        assert (sent["module"], sent["names"]) == ("m2", body.subtree("m2"))
+        keys = ("module", "port", "child_port", "turn", "why")
+        assert [tuple(site[key] for key in keys) for site in sent["sites"]] == [*map(tuple, sites)]
+        assert [*sent["ports"]] == [*body.kind("m2").docks]
+        model = desk.session.model()
+        for port, found in sent["ports"].items():
+            assert found == view_data.port_place(body, model, "m2", port)
+        desk.event(desk.page.stage, "carry", {"module": "m0", "step": 0})
+        assert desk.notes[-1].startswith("'m0' is the base")
+
+    on_page(work, examples.crab())
+
+
+def test_a_body_whose_settings_do_not_fit_is_drawn_on_a_fixed_base(on_page):
+    async def work(desk):
+        drawn = len(desk.told)
+        desk.session.edit_settings(base="nonsense", hinges="physical")
+        sent = [json.loads(args[0]) for name, args in desk.told[drawn:] if name == "set_state"]
+        assert len(sent) == 1
+        await desk.settled()
+        desk.session.set_pose(**{"m1.hinge": 0.3})
+        model = desk.session.organism.model("physical")
+        q = desk.session.configuration(model)
+        assert desk.sent("set_poses")[0] == view_data.poses(model, q)
+        assert desk.sent("set_poses")[1] == q.tolist()
+
+    on_page(work, examples.crab())
+
+
+@pytest.mark.parametrize(
+    ("move", "locked", "words"),
+    [
+        (1, 1, "1 joint moves, 1 is locked"),
+        (2, 0, "2 joints move, 0 are locked"),
+        (0, 2, "0 joints move, 2 are locked"),
+    ],
+)
+def test_joints_are_counted_in_words(move, locked, words):
+    joints: Any = SimpleNamespace(joint_names=range(move), locked=range(locked))
+    assert moving(joints) == words

@@ -63,6 +63,8 @@ def test_entries_that_are_too_many_or_too_long_are_counted(monkeypatch):
     asked = request(examples.double_pendulum())
     whole = exports._equations(asked)
     assert shown(whole) == 9
+    assert '<caption class="sr-only">Symbols</caption>' in whole
+    assert '<td class="left">q2</td>' in whole
     assert shown(exports._equations(request(examples.crane()))) == 7  # C11 and N1 are zero
     assert "M is symmetric; entries that are not shown are zero." in whole
     monkeypatch.setattr(exports, "MOST_ENTRIES", 9)

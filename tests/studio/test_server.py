@@ -61,7 +61,7 @@ def test_a_body_without_shapes_has_the_icon(tmp_path):
 def test_a_server_tells_its_address_serves_at_its_door_and_writes_what_is_left(
     tmp_path, monkeypatch, host, token, browser, lines
 ):
-    studio, door = Studio(Folder(tmp_path)), SimpleNamespace(getsockname=lambda: (host, 8350))
+    studio, door = Studio(Folder(tmp_path)), SimpleNamespace(getsockname=lambda: (host, 8350, 0, 0))
     said, opened, ran, guards, checks = [], [], [], [], []
 
     class Timer:

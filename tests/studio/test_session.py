@@ -476,6 +476,8 @@ def test_saver_writes_the_last_document_and_skips_those_in_between():
     for n in range(50):
         saver.submit(lambda n=n: n)
     assert not saver.idle
+    writers = [each for each in threading.enumerate() if each.name == "studio-saver"]
+    assert all(each.daemon for each in writers)  # a disk that hangs does not keep the program
     disk.gate.set()
     flushed(saver)
     assert disk.written[-1] == 49
@@ -1007,3 +1009,12 @@ def test_a_project_that_is_shown_is_kept_and_another_one_is_let_go(tmp_path):
     target = studio.delete("crab")
     assert (target / "crab.modurob.json").is_file()
     assert [*studio.sessions] == ["snake"]
+
+
+def test_each_edit_of_a_setting_is_a_step_of_its_own(session):
+    for duration in (2.0, 3.0):
+        session.edit_settings(duration=duration)
+    session.edit_settings(settling_time=0.25)
+    assert session.undo() == "set settling time"
+    assert session.undo() == "set duration"
+    assert session.settings.duration == 2.0

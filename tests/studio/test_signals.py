@@ -291,3 +291,14 @@ def test_rows_that_are_drawn_keep_the_first_and_the_last(count, most, rows):
     assert len(found) == rows
     assert (found[0], found[-1]) == (0, count - 1)
     assert np.ptp(np.diff(found)) <= 1
+
+
+def test_large_bodies_have_arrows_at_fewer_moments(monkeypatch):
+    pair = {"organism": examples.snake(2), "hinges": "physical", **RESTING, "duration": 0.06}
+    result = Scenario(**pair, record=0.01).run()
+    assert result.trajectory.model.nbodies == 4
+    for most, moments in ((28, 7), (12, 3), (2, 2)):
+        monkeypatch.setattr(signals, "MOST_FORCES", most)
+        (part,) = signals.ground(result)["parts"]
+        assert [len(part[key]) for key in ("t", "forces", "support", "inside")] == [moments] * 4
+        assert (part["t"][0], part["t"][-1]) == (0.0, pytest.approx(0.06))

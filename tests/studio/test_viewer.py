@@ -19,6 +19,8 @@ from modurob.sim import BodyTrajectory
 from modurob.studio import exports, runs, viewer
 from modurob.studio.project import NEW_SETTINGS
 
+LONG_S = 300.0  # that a run of a tenth of a second may take on a busy machine
+
 
 @pytest.fixture(scope="module")
 def walk():
@@ -152,6 +154,9 @@ def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_p
     record = runs.perform(runs.RunRequest(scenario, settings, tmp_path, 1), lambda done: None)
     asked = ExportRequest("snake", "snake", body, settings, tmp_path / "1.npz", record)
     stored = json.loads((tmp_path / "1.json").read_text())
+    assert mr.Scenario.load(tmp_path / "1.scenario.json") == scenario
+    assert 0 < record.took < LONG_S
+    assert "load" in [tint["key"] for tint in stored["tints"]]  # of the one docking
     shown = content(exports.make("viewer-run", asked, lambda done: None).decode())["run"]
     assert {key: shown[key] for key in stored} == stored  # plots with errors, events, colors
     assert [part["name"] for part in shown["parts"]] == ["m0"]
