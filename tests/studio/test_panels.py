@@ -1053,6 +1053,7 @@ def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page,
         assert texts[0].startswith("Choose a module here")
         desk.click("live-m1")
         assert desk.page.selected == "m1"
+        await desk.settled()
         assert desk["live-m1"].props["aria-pressed"] == "true"
         assert desk["live-m0"].props["aria-pressed"] == "false"
         assert desk.texts(panel.module._box) == ["m1 (backbone)"]
@@ -1249,6 +1250,7 @@ def test_several_modules_are_chosen_with_a_key_and_removed_together(on_page):
         assert pick("m1", "m5", more=True) == ["m3", "m5"]  # one that was chosen is so no longer
         assert pick("m5", more=False) == ["m5"]
         assert pick("m3", more=True) == ["m5", "m3"]
+        await desk.settled()
         texts = desk.texts(page.build_panel.module_part._box)
         assert texts[1].startswith("2 modules chosen; the last: 1 kg, 0.1 m; side 2 to side 3")
         desk.event(page.stage, "remove", {"module": "m3"})
