@@ -59,7 +59,7 @@ def test_a_process_is_prepared_once_and_made_anew_when_it_has_died(context):
     assert context.told == [*begun, "close ours 0", *begun]
 
 
-def test_a_task_is_sent_with_its_arguments_and_its_progress_is_passed_on(context):
+def test_a_task_is_sent_with_its_arguments_and_its_progress_is_passed_on(context, awaited):
     async def story():
         worker, heard = Worker(), []
         context.answers = [("progress", 0.25), ("progress", 0.5), ("done", "result")]
@@ -73,10 +73,10 @@ def test_a_task_is_sent_with_its_arguments_and_its_progress_is_passed_on(context
         assert not worker.busy
         assert context.told.count("start") == 1  # the same process
 
-    asyncio.run(story())
+    awaited(story())
 
 
-def test_one_task_at_a_time_is_computed_and_canceled(context):
+def test_one_task_at_a_time_is_computed_and_canceled(context, awaited):
     async def story():
         worker = Worker()
         first = asyncio.ensure_future(worker.run(max))
@@ -90,10 +90,10 @@ def test_one_task_at_a_time_is_computed_and_canceled(context):
             await first
         assert "terminate" in context.told
 
-    asyncio.run(story())
+    awaited(story())
 
 
-def test_a_process_that_ends_by_itself_is_told_and_closed(context):
+def test_a_process_that_ends_by_itself_is_told_and_closed(context, awaited):
     async def story():
         worker = Worker()
 
@@ -108,7 +108,7 @@ def test_a_process_that_ends_by_itself_is_told_and_closed(context):
         assert context.told[-1] == "close ours 0"
         assert not worker.busy
 
-    asyncio.run(story())
+    awaited(story())
 
 
 def test_progress_is_sent_at_intervals_and_always_at_the_end(monkeypatch):
