@@ -50,7 +50,7 @@ def pieces(before: Sequence[Any], now: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _near(before: Sequence[Any], begin: int, row: Any) -> int | None:
-    """Where a row is, if soon after the begin."""
+    """Index of a row, if soon after the begin."""
     for k in range(begin, min(begin + NEAR, len(before))):
         if before[k] == row:
             return k
