@@ -7,8 +7,9 @@
 `mutants.py` measures, with all tests; this looks for missing tests while they are written. pytest
 collects the tests once. Every mutant is a fork of that process: the code of the changed function is
 replaced in it, and the tests that reach the changed line run, those of its package and quick ones
-first. What is computed at import (constants of modules and classes, defaults of parameters) is left
-out, and processes that tests start do not see a change.
+first. A changed constant of a module or a class and a changed default are computed anew and put in
+place; what else is computed at import (decorators, fields of pydantic, constants made of others) is
+left out, and processes that tests start do not see a change.
 
 The lines that each test reaches are kept in build/mutants/reach.json; only tests of new and changed
 files are recorded again. Remove it after larger changes of the source.
@@ -18,11 +19,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import gc
 import hashlib
 import heapq
+import inspect
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -33,15 +37,23 @@ import types
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 from mutants import REACH, ROOT, Mutant, described, sample
 
 LEAST_S, FACTOR = 10.0, 8.0  # CPU time of a mutant: this and so many times its tests' time
 PATIENCE = 5  # times that by the clock, for those that wait
-MOST_S = 20.0  # of tests for one mutant
+MOST_S = 8.0  # of tests for one mutant
 MOST_TESTS = 100  # of one line: of its package first, then the quick ones
+
+
+class Change(NamedTuple):
+    """What a mutant sets in a running program: an attribute of an object."""
+
+    owner: Any
+    name: str
+    value: Any
 
 
 class Forks:
@@ -102,8 +114,8 @@ class Forks:
             REACH.write_text(json.dumps(out))
         return out | {"failed": failed}
 
-    def _tests(self, mutant: Mutant) -> list[str]:
-        """Tests that reach the line, else its statement, else its function."""
+    def _tests(self, mutant: Mutant, names: bool) -> list[str]:
+        """Tests that reach the line, else its statement, else its function; or use its name."""
         lines, seconds = self.known["reach"].get(mutant.file, {}), self.known["seconds"]
         there = self.items.keys() - self.known["failed"]
         for first, last in _around((ROOT / mutant.file).read_text(), mutant.line):
@@ -111,7 +123,9 @@ class Forks:
             if found:
                 break
         else:
-            return []
+            found = set()
+        if names:
+            found |= self._tests_of_names(mutant) & there
         total, kept = 0.0, []
         for name in _first(mutant.file, found, seconds):
             if (total := total + seconds[name]) > MOST_S and kept:
@@ -120,6 +134,21 @@ class Forks:
         order = {name: k for k, name in enumerate(self.items)}
         far = _far(mutant.file)  # fixtures stay together
         return sorted(kept, key=lambda x: (far(x), seconds[x] > 0.3, order[x]))
+
+    def _tests_of_names(self, mutant: Mutant) -> set[str]:
+        """Tests that reach a line with the name that a statement gives."""
+        names = _names_given((ROOT / mutant.file).read_text(), mutant.line)
+        if not names:
+            return set()
+        word = re.compile(rf"\b({'|'.join(names)})\b")
+        found: set[str] = set()
+        for file, lines in self.known["reach"].items():
+            if not (ROOT / file).is_file():
+                continue
+            for n, text in enumerate((ROOT / file).read_text().splitlines(), 1):
+                if str(n) in lines and word.search(text):
+                    found |= {*lines[str(n)]}
+        return found
 
     def _campaign(self, session: pytest.Session) -> None:
         running: dict[int, tuple[Mutant, float]] = {}
@@ -147,11 +176,12 @@ class Forks:
 
         at_import = 0
         for mutant in self.chosen:
-            replaced = _replaced(mutant, self.functions)
+            in_function = _replaced(mutant, self.functions)
+            replaced = in_function or _computed(mutant, self.functions)
             if not replaced:
                 at_import += 1
                 continue
-            if not (tests := self._tests(mutant)):
+            if not (tests := self._tests(mutant, names=not in_function)):
                 judged(mutant, False, "no test reaches it")
                 continue
             limit = LEAST_S + FACTOR * sum(self.known["seconds"][k] for k in tests)
@@ -162,13 +192,13 @@ class Forks:
         while running:
             wait()
         killed = count - len(survivors)
-        print(f"\n{killed} of {count} killed; {at_import} at import left out", file=self.out)
+        print(f"\n{killed} of {count} killed; {at_import} left out", file=self.out)
 
     def _judge(
         self, session: pytest.Session, mutant: Mutant, replaced, tests: list[str], limit: float
     ) -> int:
-        for function, code in replaced:
-            function.__code__ = code
+        for change in replaced:
+            type.__setattr__(*change) if isinstance(change.owner, type) else setattr(*change)
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))  # also without a parent
         with tempfile.TemporaryDirectory() as folder:
@@ -250,11 +280,16 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(inner)
 
 
-def _replaced(mutant: Mutant, functions) -> list[tuple[types.FunctionType, types.CodeType]]:
-    """Functions that are there and change, with their new code."""
+def _sources(mutant: Mutant) -> tuple[str, bytes, bytes]:
+    """Name of a file, its text, and that with the mutant."""
     name = str(ROOT / mutant.file)
     source = Path(name).read_bytes()
-    changed = source[: mutant.start] + mutant.text.encode() + source[mutant.end :]
+    return name, source, source[: mutant.start] + mutant.text.encode() + source[mutant.end :]
+
+
+def _replaced(mutant: Mutant, functions) -> list[Change]:
+    """Functions that are there and change, with their new code."""
+    name, source, changed = _sources(mutant)
     before, after = (list(_codes(compile(x, name, "exec"))) for x in (source, changed))
     if len(before) != len(after):  # a function within the expression is gone
         return []
@@ -264,8 +299,116 @@ def _replaced(mutant: Mutant, functions) -> list[tuple[types.FunctionType, types
         old = function.__code__
         code = new.get((old.co_qualname, old.co_firstlineno))
         if code is not None and code != old and code.co_freevars == old.co_freevars:
-            found.append((function, code))
+            found.append(Change(function, "__code__", code))
     return found
+
+
+def _computed(mutant: Mutant, functions) -> list[Change]:
+    """Constants of modules and classes, and defaults, that a mutant changes."""
+    name, source, changed = _sources(mutant)
+    modules = list(sys.modules.values())
+    module = next((x for x in modules if getattr(x, "__file__", "") == name), None)
+    before, after = ast.parse(source), ast.parse(changed)
+    owners: list[Any] = [module]
+    while module is not None:
+        pairs = zip(before.body, after.body, strict=True)
+        pair = next((x for x in pairs if ast.dump(x[0]) != ast.dump(x[1])), None)
+        match pair:
+            case (ast.ClassDef() as old, ast.ClassDef() as new):
+                if ast.dump(ast.Module(old.body, [])) == ast.dump(ast.Module(new.body, [])):
+                    return []  # a decorator
+                before, after = old, new
+                owners.append(getattr(owners[-1], old.name))
+            case (ast.FunctionDef() as old, ast.FunctionDef() as new):
+                return _defaults(old, new, [x for x in functions[name] if _is_at(x, old)])
+            case (_, ast.Assign() | ast.AnnAssign() as new):
+                return _constants(new, owners)
+            case _:
+                return []
+    return []
+
+
+def _is_at(function: types.FunctionType, node: ast.FunctionDef) -> bool:
+    lines = {node.lineno, *(x.lineno for x in node.decorator_list)}
+    return function.__name__ == node.name and function.__code__.co_firstlineno in lines
+
+
+def _evaluated(expression: ast.expr, globals_: dict, locals_: dict) -> Any:
+    return eval(compile(ast.Expression(expression), "mutant", "eval"), globals_, locals_)
+
+
+def _defaults(old: ast.FunctionDef, new: ast.FunctionDef, found: list) -> list[Change]:
+    """Changed defaults of a function."""
+    changes = []
+    for function in found:
+        values = list(function.__defaults__ or ())
+        for k, (x, y) in enumerate(zip(old.args.defaults, new.args.defaults, strict=True)):
+            if ast.dump(x) != ast.dump(y):
+                values[k] = _evaluated(y, function.__globals__, {})
+                changes.append(Change(function, "__defaults__", tuple(values)))
+        for arg, x, y in zip(
+            new.args.kwonlyargs, old.args.kw_defaults, new.args.kw_defaults, strict=True
+        ):
+            if y is not None and x is not None and ast.dump(x) != ast.dump(y):
+                more = {arg.arg: _evaluated(y, function.__globals__, {})}
+                changes.append(
+                    Change(function, "__kwdefaults__", (function.__kwdefaults__ or {}) | more)
+                )
+    return changes
+
+
+def _constants(new: ast.Assign | ast.AnnAssign, owners: list[Any]) -> list[Change]:
+    """Changed constants of a module, in all that imported them, or of a class."""
+    module, owner = owners[0], owners[-1]
+    assert new.value is not None
+    value = _evaluated(new.value, vars(module), dict(vars(owner)))
+    target = new.targets[0] if isinstance(new, ast.Assign) else new.target
+    several = isinstance(target, ast.Tuple)
+    pairs = zip(target.elts, value, strict=True) if several else [(target, value)]
+    changes = []
+    for name, x in ((each.id, x) for each, x in pairs if isinstance(each, ast.Name)):
+        if owner is module:
+            old = getattr(module, name)
+            users = [y for y in list(sys.modules.values()) if y.__dict__.get(name) is old]
+            changes += [Change(user, name, x) for user in users]
+        else:
+            changes += _of_class(owner, name, x)
+    return changes
+
+
+def _of_class(owner: Any, name: str, value: Any) -> list[Change]:
+    """A changed attribute of a class, or a changed default of a dataclass or a named tuple."""
+    if hasattr(owner, "model_fields") or isinstance(value, dataclasses.Field):
+        return []
+    named_tuple = hasattr(owner, "_field_defaults")
+    is_plain = name in vars(owner) and not inspect.isdatadescriptor(vars(owner)[name])
+    changes = [Change(owner, name, value)] if is_plain and not named_tuple else []
+    made = owner.__new__ if named_tuple else owner.__init__
+    if not named_tuple and not dataclasses.is_dataclass(owner):
+        return changes
+    positional = made.__code__.co_varnames[: made.__code__.co_argcount]
+    defaults = list(made.__defaults__ or ())
+    first = len(positional) - len(defaults)
+    if name in positional[first:]:
+        defaults[positional.index(name) - first] = value
+        changes.append(Change(made, "__defaults__", tuple(defaults)))
+    elif name in (made.__kwdefaults__ or {}):
+        changes.append(Change(made, "__kwdefaults__", made.__kwdefaults__ | {name: value}))
+    return changes
+
+
+def _names_given(source: str, line: int) -> list[str]:
+    """Names that the statements around a line give: of constants, functions and classes."""
+    names = []
+    for x in ast.walk(ast.parse(source)):
+        if not (isinstance(x, ast.stmt) and x.lineno <= line <= (x.end_lineno or x.lineno)):
+            continue
+        match x:
+            case ast.Assign(targets=targets):
+                names += [y.id for z in targets for y in ast.walk(z) if isinstance(y, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.FunctionDef(name=name):
+                names.append(name)
+    return names
 
 
 def _around(source: str, line: int) -> list[tuple[int, int]]:
