@@ -177,7 +177,11 @@ class Forks:
         at_import = 0
         for mutant in self.chosen:
             in_function = _replaced(mutant, self.functions)
-            replaced = in_function or _computed(mutant, self.functions)
+            try:
+                replaced = in_function or _computed(mutant, self.functions)
+            except Exception as error:
+                judged(mutant, True, f"cannot be imported: {error}")
+                continue
             if not replaced:
                 at_import += 1
                 continue
