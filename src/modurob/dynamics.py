@@ -103,7 +103,7 @@ class Dynamics:
         return found.reshape(*state.batch, *found.shape[1:])
 
     def prepare(
-        self, name: str, states: int | None, out: Any = None, external: bool = False
+        self, name: str, states: int | None, out: Any, external: bool
     ) -> Callable[..., Any]:
         """See `Model.prepare`."""
         _demand_prepared(name, list(QUANTITIES), states)
@@ -199,7 +199,7 @@ class CudaDynamics:
         return [(self.source.body_index(body), F) for body, F in external.items()]
 
     def prepare(
-        self, name: str, states: int | None, out: Any = None, external: bool = False
+        self, name: str, states: int | None, out: Any, external: bool
     ) -> Callable[..., Any]:
         """See `Model.prepare`."""
         _demand_prepared(name, [each for each, q in QUANTITIES.items() if q.straight_line], states)
@@ -263,9 +263,8 @@ def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
         if not (
             type(array) is np.ndarray
             and array.dtype == np.float64
-            and array.ndim > 1
             and array.shape == arrays[0].shape
-            and array.shape[-1] == model.nv
+            and array.shape[-1:] == (model.nv,)
             and array.flags.c_contiguous
         ):
             return None

@@ -14,7 +14,7 @@ from modurob.model import Model
 from modurob.spatial import so3
 
 # (6, 12) upper rows of the matrices of the six unit twists; one product is quicker than `so3.hat`
-UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6, 3, -3)), np.eye(6, 3)[..., None]], axis=-1).reshape(
+UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6)[:, 3:]), np.eye(6)[:, :3, None]], axis=-1).reshape(
     6, 12
 )
 PARAMETERS = ("m", "hx", "hy", "hz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")

@@ -190,6 +190,28 @@ def test_one_wrench_for_a_whole_batch_and_one_for_each_state(tier, name):
         assert_close(spread[2], ask(model, algorithm, q[0], v[0], x[0], {tip: many[2]}))
 
 
+@every_tier
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1), (3,)], ids=str)
+def test_wrenches_broadcast_against_states_of_two_axes(tier, name, shape):
+    model, rng = tier_model(tier, name), np.random.default_rng(4)
+    state, tip = batch(model, (2, 3)), model.body_names[-1]
+    given = rng.standard_normal((*shape, 6))
+    pushes = np.broadcast_to(given, (2, 3, 6))
+    found = model.inverse_dynamics(*state, {tip: given})
+    for at in np.ndindex(2, 3):
+        one = [part[at] for part in state]
+        assert_close(found[at], reference(model, "inverse_dynamics", *one, {tip: pushes[at]}))
+
+
+@pytest.mark.parametrize("tier", ["dyads", "fused"])
+def test_batches_with_a_column_for_each_state_are_refused(tier):
+    """Their size alone would do."""
+    model = tier_model(tier, "crab")
+    q, v, x = (part.T.copy() for part in batch(model, (2 * model.nv,)))
+    with complains(StateError, f"q has shape ({model.nv}, {2 * model.nv})"):
+        model.inverse_dynamics(q, v, x)
+
+
 def test_wrenches_on_one_link_add_up():
     model = MODELS["crab"]
     q, v, x = batch(model, ())

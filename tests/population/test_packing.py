@@ -112,6 +112,16 @@ def joint_names(tables, k, body):
     return found
 
 
+def test_a_spring_has_its_module_and_no_joint_of_a_datasheet():
+    body = mr.examples.snake(3).with_parameters("m1", rotor_inertia=1e-5, stiffness=5.0)
+    tables = mr.Population([body], "physical").tables
+    names = ["base", *body.model("physical", "free").joint_names]
+    (place,) = (k for k, name in enumerate(names) if name.endswith(".spring"))
+    assert names[place].startswith("m1.")
+    assert tables.module[0, place] == 1
+    assert tables.joint[0, place] == -1
+
+
 @pytest.fixture(scope="module")
 def genotypes():
     rng = np.random.default_rng(5)

@@ -467,6 +467,24 @@ def test_records_are_at_multiples_of_a_time_and_at_the_end(cubes):
     assert (run.trace[-1] == run.base_pose).all()
 
 
+def test_a_body_fails_that_turns_by_more_than_a_radian_in_a_step_about_any_axis():
+    """A straight snake keeps turning about its axes of inertia."""
+    ways = [(axis, turn) for axis in range(3) for turn in (-1.01, -0.99, 0.99, 1.01)]
+    some = mr.Population([mr.examples.snake(2)] * len(ways))
+    stepper = some.stepper(STEP_S)
+    for k, (axis, turn) in enumerate(ways):
+        stepper.v[k, 3 + axis] = turn / STEP_S
+    run = some.rollout(STEP_S, STEP_S, start=(stepper.q, stepper.v))
+    np.testing.assert_array_equal(run.failed, [abs(turn) > 1 for _, turn in ways])
+
+
+def test_bodies_with_a_fixed_base_have_a_number_for_each_joint(fixed):
+    stepper, joints = fixed.stepper(1e-4), int(fixed.joints.max())
+    assert stepper.q.shape == stepper.v.shape == (len(fixed), joints)
+    run = fixed.rollout(1e-4, 1e-4, start=stepper.q)
+    assert run.q.shape == run.v.shape == stepper.q.shape
+
+
 def test_parts_of_steps_and_of_bodies_make_no_difference(cubes, monkeypatch):
     given = {"gaits": waves(cubes), "ground": mr.Ground(), "begin": 7e-3, "every": 0.01}
     whole = cubes.rollout(0.03, **given)

@@ -70,6 +70,18 @@ def test_a_free_base_adds_its_own_rows():
     assert size.terms_of_gravity(model, (), [-1]) == 1 + 3 + 5
 
 
+@pytest.mark.parametrize(("row", "terms"), [(7, 1 + 5), (8, 1), (6, 5 + 3 + 13 + 5)])
+def test_entries_of_a_free_base_are_counted_from_its_six_velocities_on(row, terms):
+    def asked(limit):
+        body = examples.double_pendulum()
+        equations = body.equations("physical", "free", symbols="none", limit=limit)
+        return equations.exact_entry(equations.parse_entry(f"M[{row},{row}]"))
+
+    assert len(asked(terms)) <= terms
+    with complains(SizeError, f"about {terms} terms"):
+        asked(terms - 1)
+
+
 @pytest.mark.parametrize(
     ("groups", "factor"),
     [((), 1), (("gravity",), 1), (("mass",), 2), (("mass", "length"), 3),

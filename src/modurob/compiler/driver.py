@@ -406,9 +406,9 @@ class Driver(FunctionWriter):
             for mask in ([0, 4, 2, 6], [1, 5, 3, 7])
         ]
         return [
-            self.shuffle(pairs[b], pairs[b + 2], mask, 4)
+            self.shuffle(a, b, mask, 4)
             for mask in ([0, 1, 4, 5], [2, 3, 6, 7])
-            for b in (0, 1)
+            for a, b in zip(pairs[:2], pairs[2:], strict=True)
         ]
 
     def _spread(self, vector: str, starts: list[str], column: str | int) -> None:

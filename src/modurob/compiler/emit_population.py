@@ -130,7 +130,7 @@ def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
 
 def fork_numbers(lives: Lifetimes) -> int:
     """Numbers that a fork keeps for its children."""
-    return max(len(lives.down), len(lives.up), len(lives.back), 1)
+    return max(len(lives.down), len(lives.up), len(lives.back))
 
 
 class PopulationText:

@@ -213,7 +213,7 @@ class Walker(FunctionWriter):
                 return self.value(f"sub i64 {self.parent(at)}, 1")
 
             # what does not change on the way is loaded once
-            loaded = None if passes.carry else pair.loaded(self, "%self", own)
+            loaded = pair.loaded(self, "%self", own)
             with self._chain(j, above) as (at, over):
                 if passes.carry:
                     self.visit(at, "carry", self.carried)

@@ -165,7 +165,7 @@ def free_base(body: Articulated, base: Base) -> tuple[Twist, list[Any]]:
 def solve(M: Sequence[Sequence[Any]], right: Sequence[Any]) -> list[Any]:
     """M x = right for a symmetric positive definite M, by Cholesky without pivoting."""
     n = len(right)
-    L: list[list[Any]] = [[0] * n for _ in range(n)]
+    L: list[list[Any]] = [[None] * n for _ in range(n)]
     for j in range(n):
         for i in range(j, n):
             rest = M[i][j]
@@ -178,7 +178,7 @@ def solve(M: Sequence[Sequence[Any]], right: Sequence[Any]) -> list[Any]:
         for k in range(i):
             rest = rest - L[i][k] * y[k]
         y.append(rest / L[i][i])
-    x: list[Any] = [0] * n
+    x: list[Any] = [None] * n
     for i in range(n - 1, -1, -1):
         rest = y[i]
         for k in range(i + 1, n):

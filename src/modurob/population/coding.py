@@ -153,7 +153,7 @@ class BodyCoder:
         module = self._bases.get(kind) or self._base(kind, plan.kinds[0])
         simple, light = module.simple, module.light
         starts, templates, parts = [0], [module.template], list(module.parts)
-        previous, owners = [-1, *(part.previous for part in parts[1:])], [0] * len(parts)
+        previous, owners = [part.previous for part in parts], [0] * len(parts)
         for k, (parent, port, child_port, turn) in enumerate(plan.dockings, start=1):
             kind = self._kind(plan.kinds[k])
             key = (templates[parent], port, kind, child_port, turn)
@@ -315,7 +315,8 @@ class BodyCoder:
             key = (number, which, part.screw.tobytes())
             joint = self._joint_of.setdefault(key, len(self._joints))
             if joint == len(self._joints):
-                axis = part.screw[:3] if part.joint.kind == "prismatic" else part.screw[3:]
+                linear, angular = np.split(part.screw, 2)
+                axis = linear if part.joint.kind == "prismatic" else angular
                 has_rotor = part.joint.armature > 0
                 self._joints.append(JointEntry(which, axis.tobytes(), part.screw, has_rotor))
             lower = part.joint.lower

@@ -76,7 +76,7 @@ class AnalyticDynamics:
         raise StateError("a run with equations has no external wrenches: give it a model")
 
     def prepare(
-        self, name: str, states: int | None, out: Any = None, external: bool = False
+        self, name: str, states: int | None, out: Any, external: bool
     ) -> Callable[..., Any]:
         """See `Model.prepare`."""
         if name in self.FORMULAS and out is None and not external:

@@ -10,6 +10,7 @@ link, are linear in each rotation: there the factors are 3 and 2 r + 1.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -45,15 +46,15 @@ def terms_of_gravity(model: Model, groups: Collection[str], rows: Collection[int
 def terms_of_poses(model: Model) -> list[float]:
     """About how many terms an entry of the pose of each link has in the world."""
     parent, slides, straight = _shape(model)
-    found = [1.0] * len(parent)
-    for k in range(1, len(parent)):
+    found = [1.0]
+    for k in parent:
         waves, run, i = 1.0, 0, k
         while i > 0:
             run += not slides[i]
             if not straight[i]:
                 waves, run = waves * (2 * run + 1), 0
             i = parent[i]
-        found[k] = waves
+        found.append(waves)
     return found
 
 
@@ -86,7 +87,7 @@ def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
     """(i, k, waves between them, entries that link k gives to row i) for links k beyond i."""
     parent, slides, straight = _shape(model)
     poses = terms_of_poses(model)
-    for k in range(1, len(parent)):
+    for k in parent:
         waves, run, i, depth = 1.0, 0, k, 0
         while i > 0:
             depth += 1
@@ -100,15 +101,12 @@ def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
             yield 0, k, poses[k], BASE * BASE - TURNING + 2 * BASE * depth
 
 
-def _shape(model: Model) -> tuple[list[int], list[bool], list[bool]]:
-    """Of each link: its parent, whether its joint slides, or is parallel to the parent's."""
+def _shape(model: Model) -> tuple[dict[int, Any], ...]:
+    """Parents of links 1 to n, whether their joints slide, and are parallel to their parents'."""
     frames = model._frames
     parallel = np.abs(np.abs(frames.rotation[:, 0, 0]) - 1) < PARALLEL
-    return (
-        [-1, *frames.parent.tolist()],
-        [True, *frames.prismatic.tolist()],
-        [False, *(parallel & (frames.parent > 0)).tolist()],
-    )
+    numbers = (frames.parent, frames.prismatic, parallel & (frames.parent > 0))
+    return tuple(dict(enumerate(each.tolist(), start=1)) for each in numbers)
 
 
 def _waves(parallel_joints: int) -> int:
