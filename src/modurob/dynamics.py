@@ -575,9 +575,8 @@ def step_jacobians(
     v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau
     kept = moved = turned = unit  # of q before; of `after` on q and on v
     if model.free_base:
-        v_v[..., :3, :6] += dt * np.concatenate(
-            [so3.hat(v[..., 3:6]), -so3.hat(v[..., :3])], axis=-1
-        )
+        linear, angular = np.split(v[..., :6], 2, axis=-1)
+        v_v[..., :3, :6] += dt * np.concatenate([so3.hat(angular), -so3.hat(linear)], axis=-1)
         kept, moved, turned = _base_transport(model, _world_velocity(v, after, dt), after, dt)
     A = np.concatenate(
         [

@@ -114,6 +114,40 @@ def test_a_store_that_nothing_reads_overwrites_no_other_scalar():
     assert sorted(places_of(quantity, False)) == [0, 1, 2]
 
 
+class Handed(NamedTuple):
+    """Of the base for its children, of a joint, and of what pushes a link once these are done."""
+
+    base: Any = LATER
+    joint: Any = LATER
+    push: Any = LATER
+
+
+class Handing(Passes):
+    State = Handed
+
+    @staticmethod
+    def base(link, base):
+        return Handed(link.mass)
+
+    @staticmethod
+    def outward(link, joint, parent):
+        return Handed(LATER, joint.v * parent.base)
+
+    @staticmethod
+    def external(own, wrench):
+        return own._replace(push=wrench.f[0])
+
+    @staticmethod
+    def inward(link, joint, own, parent):
+        return own.joint + own.push, own, parent
+
+
+def test_what_the_base_hands_to_its_children_needs_no_place_afterwards():
+    quantity = Quantity(("q", "v"), ("nv",), Handing, "y", "")
+    base, joint, push = places_of(quantity, False)
+    assert base == push != joint
+
+
 class LateSum(NamedTuple):
     total: Any = 0.0
 

@@ -9,7 +9,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.compiler import pool, routine
-from modurob.compiler.jit import host
+from modurob.compiler.jit import compile_ir, host
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
 from modurob.compiler.tiers import DyadTier
 from modurob.equations.quantities import QUANTITIES
@@ -259,3 +259,12 @@ def test_prepared_calls_write_where_they_were_told_and_hand_on_what_they_cannot_
         assert handed.pop() == tuple(lists)
         assert call(*given, at) == "slow"  # one too many
         assert len(handed.pop()) == 4
+
+
+def test_all_code_is_kept_in_a_folder_that_is_made_with_those_above_it(monkeypatch, tmp_path):
+    folder = tmp_path / "not" / "there"
+    monkeypatch.setenv("MODUROB_CACHE_DIR", str(folder))
+    for name in ("first", "second"):
+        ir = f"define void @{name}() {{\nentry:\n  ret void\n}}\n; {tmp_path}"
+        assert compile_ir(ir).compiled
+    assert len(list(folder.glob("*.o"))) == 2

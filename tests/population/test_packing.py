@@ -98,6 +98,7 @@ def test_packed_bodies_have_the_numbers_of_their_models(family, base):
         assert np.array_equal(tables.base_pose[k], pose)
         assert joint_names(tables, k, body) == list(model.joint_names)
         assert (tables.parent[k, n:] == -1).all()
+        assert tables.module[k, 0] == tables.joint[k, 0] == -1
         assert not tables.row[k, n:].any()
 
 
@@ -110,6 +111,18 @@ def joint_names(tables, k, body):
         elif module >= 0:
             found.append(f"{found[-1]}.spring")
     return found
+
+
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, -1), (0.6, 0, 0.8)])
+def test_joints_that_slide_are_known_whatever_their_direction(axis):
+    drive = {"parent": "drum", "child": "axle", "axis": axis}
+    table = REEL.model_dump() | {
+        "bodies": [{"name": name, "mass": 1.0} for name in ("drum", "axle", "tip")],
+        "joints": [{"name": "slide", "kind": "prismatic", **drive},
+                   {"name": "turn", "kind": "revolute", **drive, "parent": "axle", "child": "tip"}],
+    }  # fmt: skip
+    tables = mr.Population([mr.Organism.start(mr.ModuleType(**table))], "physical").tables
+    assert tables.slides().tolist() == [[False, True, False]]
 
 
 def test_a_spring_has_its_module_and_no_joint_of_a_datasheet():
@@ -190,6 +203,14 @@ def test_equal_datasheets_that_are_made_again_are_not_kept(genotypes, monkeypatc
     assert len(packer.coder._kind_of) <= 4
     assert (tables.row == tables.row[0]).all()
     np.testing.assert_array_equal(tables.mass, 2.0 * len(body))
+
+
+def test_hinges_on_one_line_move_alone_if_there_is_mass_between_them():
+    """Where there is none, only a model tells which of them moves."""
+    options, one = ModelOptions("physical", "free"), mr.Organism.start(REEL, "a")
+    apart = one.dock("a", 1, "b", 2).dock("b", 1, "c", 2)
+    assert packing.moving_joints(BodyPlan.of(apart), options) == [(0, 0), (1, 0)]
+    assert packing.moving_joints(BodyPlan.of(one.dock("a", 1, "b", 1)), options) is None
 
 
 def test_plans_follow_the_order_of_docking():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.population import lanes
+from modurob.population import lanes, rollout
 from modurob.population.groups import _ordered, lane_groups
 from modurob.population.poses import fastest_rates
 from modurob.population.rollout import largest_step, rises, task_of
@@ -214,8 +214,8 @@ def test_the_fastest_rate_is_that_of_the_stiffest_mode():
     M, K = np.diag([2.0, 3.0]), np.diag([8.0, 75.0])
     turn = mr.spatial.so3.exp(np.array([0, 0, 0.4]))[:2, :2]
     M, K = (turn @ x @ turn.T for x in (M, K))
-    found = fastest_rates(np.array([M, M]), np.array([K, 0 * K]))
-    np.testing.assert_allclose(found, [5.0, 1.0])  # 1 where nothing moves
+    found = fastest_rates(np.array([M, M, M]), np.array([K, K / 100, 0 * K]))
+    np.testing.assert_allclose(found, [5.0, 0.5, 1.0])  # 1 where nothing moves
 
 
 def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
@@ -413,7 +413,7 @@ def test_a_step_may_be_as_long_as_the_fastest_rate_allows(cubes):
             rates.append(np.sqrt(fastest) if gains[0] else fastest)
         longest = 1.0 / max(rates)
         assert largest_step(cubes.tables, q, *gains) == pytest.approx(longest)
-        cubes.stepper(0.999 * longest, None, *gains)
+        cubes.stepper(largest_step(cubes.tables, q, *gains), None, *gains)
         with pytest.raises(mr.StateError, match=f"too long for body {np.argmax(rates)} "):
             cubes.stepper(1.001 * longest, None, *gains)
     assert largest_step(cubes.tables, q, 0.0, 0.0) > 1e6  # no friction: nothing is too long
@@ -478,6 +478,25 @@ def test_a_body_fails_that_turns_by_more_than_a_radian_in_a_step_about_any_axis(
     np.testing.assert_array_equal(run.failed, [abs(turn) > 1 for _, turn in ways])
 
 
+def test_a_soft_spring_has_no_motor_either():
+    body = mr.examples.snake(3).with_parameters("m1", rotor_inertia=1e-5, stiffness=0.2)
+    law = mr.Population([body], "physical").stepper(1e-5, torque=0.7).law
+    springs = [x.endswith(".spring") for x in body.model("physical", "free").joint_names]
+    assert any(springs)
+    np.testing.assert_array_equal(law.torque[0], np.where(springs, 0.0, 0.7))
+
+
+def test_a_joint_that_moves_no_mass_is_refused_with_the_number_of_its_body():
+    """The second pendulum is a point on its own hinge."""
+    bodies = [mr.examples.arm("bab"), mr.examples.double_pendulum()]
+    population = mr.Population(bodies, base="fixed")
+    q = np.zeros((2, int(population.nq.max())))
+    with pytest.raises(mr.StateError, match="a joint of body 1 moves no mass: give its modules"):
+        largest_step(population.tables, q, 1.0, 1.0)
+    with pytest.raises(mr.StateError, match="a joint of body 1 moves no mass: give its modules"):
+        population.stepper(1e-4, kp=0.1, kd=0.1)
+
+
 def test_bodies_with_a_fixed_base_have_a_number_for_each_joint(fixed):
     stepper, joints = fixed.stepper(1e-4), int(fixed.joints.max())
     assert stepper.q.shape == stepper.v.shape == (len(fixed), joints)
@@ -490,6 +509,7 @@ def test_parts_of_steps_and_of_bodies_make_no_difference(cubes, monkeypatch):
     whole = cubes.rollout(0.03, **given)
     monkeypatch.setattr(lanes, "STEPS_AT_ONCE", 4)
     monkeypatch.setattr(lanes, "BODIES_AT_ONCE", 8)
+    monkeypatch.setattr(rollout, "CHUNK", 2)
     some = mr.Population([cubes.organism(k) for k in range(len(cubes))])
     parts = some.rollout(0.03, **given)
     for name in ("q", "v", "work", "trace", "start_pose"):
@@ -537,6 +557,13 @@ def test_a_population_tells_its_size_and_gives_bodies_by_number(cubes):
     for wrong in (-1, 1.0, "m0"):
         with pytest.raises(mr.UnknownNameError, match="bodies are 0 to"):
             cubes.organism(wrong)
+
+
+def test_waves_alone_are_sines_of_one_hertz_about_zero():
+    made = mr.JointWaves(np.ones((2, 3)))
+    np.testing.assert_array_equal(made.phase, np.zeros((2, 3)))
+    np.testing.assert_array_equal(made.offset, np.zeros((2, 3)))
+    np.testing.assert_array_equal(made.frequency, [1.0, 1.0])
 
 
 def test_waves_keep_copies_that_nothing_can_change():

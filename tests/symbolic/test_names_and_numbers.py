@@ -187,3 +187,10 @@ def test_numbers_of_joints_and_inertias_are_named_after_them():
     assert {len(name.split("_")) for name in named} == {1}
     uneven = examples.arm("ab").equations("physical").symbols
     assert any(name.endswith("_x") for name in uneven if name[0] == "J")
+
+
+def test_friction_acts_on_joints_and_not_on_a_free_base():
+    organism = examples.double_pendulum().with_parameters(viscous=0.5)
+    equations = organism.equations("physical", "free", symbols="none")
+    v1, v2 = (equations.symbols[name] for name in ("dq1", "dq2"))
+    assert list(equations.friction) == [0] * 6 + [v1 / 2, v2 / 2]

@@ -187,7 +187,7 @@ class BodyCoder:
             beyond[previous[k]] += beyond[k]
         link, poses = [0], [T_base]  # of the part before the first one: the world
         members: list[list[int]] = [[]]
-        seats, mass, own = [ROOT], [0.0], CodedBody([-1], [], [-1], [-1])
+        seats, heavy, own = [ROOT], set[int](), CodedBody([-1], [], [-1], [-1])
         for k, (_, before, after, held, body, joint, part_mass) in enumerate(parts):
             above = previous[k] + 1
             on, at = link[above], poses[above]
@@ -204,15 +204,15 @@ class BodyCoder:
                 own.joints.append(self._joints[joint].number)
                 on, pose = len(members), after
                 members.append([])
-                mass.append(0.0)
             link.append(on)
             poses.append(pose)
-            mass[on] += part_mass
+            if light and part_mass:
+                heavy.add(on)
             members[on] += (body, pose)
         if light and any(
             own.parent.count(above) == 1 and self._repeats(seats[above], seat)
             for above, seat in zip(own.parent, seats, strict=True)
-            if above > 0 and not mass[above]
+            if above > 0 and above not in heavy
         ):
             return None
         turns: list[int] = []

@@ -71,7 +71,10 @@ def centers_of_mass(
 
 
 def jacobians(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    """(bodies, most links, 6, most nv) twist of each link in its frame, linear part first."""
+    """(bodies, links, 6, nv) twist of each link in its frame, linear part first.
+
+    All bodies have equally many links.
+    """
     R, p = joint_poses(tables, q)
     bodies, links = tables.row.shape
     base = 6 if tables.free_base else 0
@@ -80,26 +83,25 @@ def jacobians(tables: BodyTables, q: np.ndarray) -> np.ndarray:
     axis = np.where(tables.slides(), 0, 3)
     sign = tables.of_links("sign")[..., 0]
     for k in range(1, links):
-        above = J[body, np.maximum(tables.parent[:, k], 0)]
+        above = J[body, tables.parent[:, k]]
         R_T, lever = np.swapaxes(R[:, k], 1, 2), p[:, k, :, None]
         v, w = above[:, :3], above[:, 3:]
         J[:, k, :3], J[:, k, 3:] = R_T @ (v + np.cross(w, lever, axis=1)), R_T @ w
         J[body, k, axis[:, k], base + k - 1] += sign[:, k]
-    return J * tables.present[:, :, None, None]
+    return J
 
 
 def mass_matrices(tables: BodyTables, J: np.ndarray) -> np.ndarray:
-    """(bodies, most nv, most nv) mass matrices, 1 on the diagonal behind the last joint."""
+    """(bodies, nv, nv) mass matrices from the `jacobians`."""
     M = _summed(J, _link_inertias(tables.rows_by_name)[tables.row])
     base = J.shape[-1] - J.shape[1] + 1
     joints = np.arange(base, J.shape[-1])
-    alone = np.where(tables.present, tables.of_links("armature")[..., 0], 1.0)
-    M[:, joints, joints] += alone[:, 1:]
+    M[:, joints, joints] += tables.of_links("armature")[:, 1:, 0]
     return M
 
 
 def ground_matrices(tables: BodyTables, J: np.ndarray) -> np.ndarray:
-    """(bodies, most nv, most nv) stiffness of bodies that lie on a ground of 1 N/m with all links.
+    """(bodies, nv, nv) stiffness of bodies that lie on a ground of 1 N/m with all links.
 
     See `stepping.contact.GroundContact`, whose step limit it sets.
     """
