@@ -268,3 +268,12 @@ def test_all_code_is_kept_in_a_folder_that_is_made_with_those_above_it(monkeypat
         ir = f"define void @{name}() {{\nentry:\n  ret void\n}}\n; {tmp_path}"
         assert compile_ir(ir).compiled
     assert len(list(folder.glob("*.o"))) == 2
+
+
+@pytest.mark.parametrize(("states", "threads"), [(13_333, 1), (13_334, 2), (26_667, 4)])
+def test_a_batch_takes_the_threads_that_its_joints_are_worth(monkeypatch, states, threads):
+    """Three joints in each state."""
+    monkeypatch.setattr(routine, "cores", lambda: 8)
+    model = examples.crab().model()
+    model.mass_matrix(np.zeros((states, 3)))
+    assert list(model.dynamics.tier.routine("mass_matrix")._spaces) == [threads]

@@ -194,3 +194,39 @@ def test_friction_acts_on_joints_and_not_on_a_free_base():
     equations = organism.equations("physical", "free", symbols="none")
     v1, v2 = (equations.symbols[name] for name in ("dq1", "dq2"))
     assert list(equations.friction) == [0] * 6 + [v1 / 2, v2 / 2]
+
+
+def test_symbols_tell_what_they_are_and_in_which_unit():
+    """An arm that turns twice and slides at its end, under gravity along two axes."""
+    organism = examples.arm("bac").with_parameters(viscous=0.1, coulomb=0.2, rotor_inertia=0.3)
+    equations = organism.equations("physical", gravity=(1.0, 0.0, -9.0), external=["m2"])
+    found = {q.name: (q.meaning, q.unit, q.value) for q in equations.quantities}
+    assert {name: found[name] for name in SYMBOLS} == SYMBOLS
+    assert len(found) == len(equations.quantities)
+    free = organism.equations("physical", "free", symbols="none").quantities
+    assert [(q.name, q.unit) for q in free[7:9]] == [("V1", "m/s, rad/s"), ("V2", "m/s, rad/s")]
+    assert [q.name for q in free[:7]] == ["r_x", "r_y", "r_z", "e_x", "e_y", "e_z", "e_w"]
+
+
+SYMBOLS = {
+    "q1": ("displacement of m0.joint", "rad", None),
+    "q3": ("displacement of m2.joint", "m", None),
+    "dq1": ("velocity of m0.joint", "rad/s", None),
+    "ddq3": ("acceleration of m2.joint", "m/s^2", None),
+    "l0": ("offset in m0", "m", 0.1),
+    "l1_1": ("offset from m0 to m1", "m", 0.1),
+    "l1_2": ("offset in m1", "m", 0.1),
+    "m0_distal": ("mass of m0.distal", "kg", 0.5),
+    "c1_distal_y": ("center of mass of m1.distal, y", "m", 0.05),
+    "J0_distal_z": ("inertia of m0.distal about its center, z", "kg m^2", 0.00065),
+    "d1": ("viscous friction of m0.joint", "N m s/rad", 0.1),
+    "d3": ("viscous friction of m2.joint", "N s/m", 0.1),
+    "f1": ("dry friction of m0.joint", "N m", 0.2),
+    "f3": ("dry friction of m2.joint", "N", 0.2),
+    "B1": ("inertia of the rotor of m0.joint", "kg m^2", 0.3),
+    "B3": ("inertia of the rotor of m2.joint", "kg", 0.3),
+    "g_x": ("gravity", "m/s^2", 1.0),
+    "g_z": ("gravity", "m/s^2", 9.0),
+    "F2_x": ("external force on m2, in its frame", "N", None),
+    "n2_z": ("external torque on m2, in its frame", "N m", None),
+}

@@ -179,7 +179,7 @@ class CudaTier:
         return self.cp.ascontiguousarray(array)
 
     def prepare(
-        self, name: str, states: int | None, out: Any = None, external: bool = False
+        self, name: str, states: int | None, out: Any, external: bool
     ) -> Callable[..., Any]:
         """A call on arrays of one size on the GPU, which copies and allocates nothing.
 
