@@ -133,6 +133,39 @@ def test_temporaries_are_used_again():
     assert line.split()[-1] == "64"  # bytes: six temporaries, a sine and a cosine
 
 
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [((-0.5, 1.25), ", -0.5 to 1.25"), ((None, 1.25), ", up to 1.25"), ((-0.5, None), ", from -0.5"),
+     ((None, None), "")],
+)  # fmt: skip
+def test_the_header_names_the_limits_that_there_are(limits, text):
+    model = examples.snake(2).with_parameters(limits=limits).model("physical")
+    header = c_sources(model, "snake", functions=["mass_matrix"]).header
+    (line,) = [line for line in header.splitlines() if "q[0], v[0]" in line]
+    assert line == f" *   q[0], v[0]: m0.hinge, revolute [rad, rad/s, rad/s^2, N m]{text}"
+
+
+def most_held(source):
+    """Most values that are written before a line of C and read behind it."""
+    lines = [line.strip().partition(" = ")[::2] for line in source.splitlines()]
+    held = np.zeros(len(lines), dtype=int)
+    for begin, (name, _) in enumerate(lines):
+        if re.fullmatch(r"t\d+", name):
+            again = [k for k in range(begin + 1, len(lines)) if lines[k][0] == name]
+            until = range(begin + 1, (again or [len(lines) - 1])[0] + 1)
+            read = [k for k in until if re.search(rf"\b{name}\b", lines[k][1])]
+            held[begin : max(read)] += 1
+    return held.max()
+
+
+@pytest.mark.parametrize("function", ["mass_matrix", "inverse_dynamics", "joint_screws"])
+def test_there_are_as_many_temporaries_as_values_are_held_at_once(function):
+    model = examples.arm("bac").model("physical")
+    source = c_sources(model, "arm", functions=[function]).source
+    declared = ", ".join(re.findall(r"  arm_real (t\d[^;]*);", source))
+    assert declared.split(", ") == [f"t{k}" for k in range(most_held(source))]
+
+
 def table(text, name):
     """The numbers of an array in a C file, row by row."""
     (body,) = re.findall(rf"{name}\[STATES\]\[\d+\] = \{{(.*?)\}};", text, re.DOTALL)

@@ -277,3 +277,21 @@ def test_a_batch_takes_the_threads_that_its_joints_are_worth(monkeypatch, states
     model = examples.crab().model()
     model.mass_matrix(np.zeros((states, 3)))
     assert list(model.dynamics.tier.routine("mass_matrix")._spaces) == [threads]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_batches_take_the_widest_vectors_and_single_states_none(fused):
+    model = examples.crab().model()
+    model = model.compile() if fused else model
+    for states, widths in ((5, {host().width}), (1, {host().width, 1})):
+        model.mass_matrix(np.zeros((states, 3)))
+        assert {each._width for each in model.dynamics.tier._routines.values()} == widths
+
+
+def test_where_arrays_have_another_layout_all_calls_take_the_slow_path(monkeypatch):
+    monkeypatch.setattr(routine, "_layout_is_known", lambda: False)
+    model, state = examples.crab().model(), np.array([[0.1, 0.2, 0.3], [1, 2, 3], [4, 5, 6]])
+    expected = reference(model, "inverse_dynamics", *state)
+    close = {"rtol": 0, "atol": 1e-13 * np.abs(expected).max()}
+    np.testing.assert_allclose(model.inverse_dynamics(*state), expected, **close)
+    np.testing.assert_allclose(model.prepare("inverse_dynamics")(*state), expected, **close)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from modurob import StateError, examples
+from modurob import StateError, dynamics, examples, simulate
 from modurob.compiler.tiers import FusedTier
 from modurob.dynamics import link_wrenches
 from modurob.model import reference as plain
@@ -298,6 +298,17 @@ def test_compiling_leaves_the_model_it_came_from_alone():
 def test_unknown_targets_and_dtypes_are_refused(options, pieces):
     with complains(StateError, *pieces):
         MODELS["crab"].compile(**options)
+
+
+def test_models_for_a_gpu_are_refused_by_what_runs_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(dynamics, "CudaTier", lambda model, dtype: None)
+    model, rest = MODELS["crab"].compile("cuda"), np.zeros(3)
+    with complains(StateError, "simulate runs on the CPU", "compiled for 'cuda'"):
+        simulate(model, rest, rest, 1.0)
+    with complains(StateError, "step is not there on target 'cuda'", "that was compiled"):
+        model.step(rest, rest, rest, 0.01)
+    with complains(StateError, "step_derivatives is not there on target 'cuda'"):
+        model.step_derivatives(rest, rest, rest, 0.01)
 
 
 @pytest.mark.parametrize(("modules", "own"), [(13, True), (14, False)])

@@ -478,6 +478,21 @@ def test_a_body_fails_that_turns_by_more_than_a_radian_in_a_step_about_any_axis(
     np.testing.assert_array_equal(run.failed, [abs(turn) > 1 for _, turn in ways])
 
 
+@pytest.mark.parametrize(("x", "y"), [(1.0, -1.0), (-1.0, 1.0)])
+def test_bodies_stand_on_the_part_of_a_field_that_they_are_above(x, y):
+    heights = np.zeros((20, 20))
+    heights[:, :10] = 0.5  # where y is negative
+    heights[:10] = 0.0  # and x positive
+    ground = mr.Ground(height=heights if x > 0 else heights.T, cell=0.2)
+    body = mr.Population([mr.examples.snake(2)])
+    q = body.stepper().q.copy()
+    q[0, :3] = [x, y, 0.5]
+    q[0, 2] += rises(body.tables, ground, q)[0]
+    assert q[0, 2] > 0.5
+    run = body.rollout(0.05, ground=ground, start=q)
+    np.testing.assert_allclose(run.q[0, :3], q[0, :3], rtol=0, atol=2e-3)  # a fall: 12 mm
+
+
 def test_a_soft_spring_has_no_motor_either():
     body = mr.examples.snake(3).with_parameters("m1", rotor_inertia=1e-5, stiffness=0.2)
     law = mr.Population([body], "physical").stepper(1e-5, torque=0.7).law

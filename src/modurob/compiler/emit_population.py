@@ -18,6 +18,7 @@ import numpy as np
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import Slot
 from modurob.compiler.kernels import (
+    GENERAL,
     ROTOR,
     ROW,
     JointSeat,
@@ -97,7 +98,7 @@ class Lifetimes(NamedTuple):
 def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
     """See `Lifetimes`; from the same kernels as `layout.places_of`."""
     tracer, passes = Tracer(quantity, free_base, lanes=True), quantity.passes
-    seats = [JointSeat(3, slides, ROTOR) for slides in (False, True)]
+    seats = [JointSeat(GENERAL, slides, ROTOR) for slides in (False, True)]
     outward, inward, back = (
         [getattr(tracer, step)(seat) for seat in seats] if getattr(passes, step) else []
         for step in ("outward", "inward", "back")
@@ -151,7 +152,7 @@ class PopulationText:
         for step in ("outward", "inward", "back"):
             if getattr(passes, step):
                 for slides in (False, True)[: 1 + self.shape.prismatic]:
-                    seat = JointSeat(3, slides, ROTOR * self.shape.rotor)
+                    seat = JointSeat(GENERAL, slides, ROTOR * self.shape.rotor)
                     kernel = getattr(self.tracer, step)(seat)
                     parts.append(self._function(f"{step}_{int(slides)}", kernel))
                 parts.append(self._choice(step))

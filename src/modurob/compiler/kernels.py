@@ -24,6 +24,7 @@ PATTERNS, KINDS = 4, 2
 # bits of a variant: nothing beyond the link; first to reach its parent; a rotor inertia
 TIP, FIRST, ROTOR = 1, 2, 4
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
+GENERAL = len(CYCLES)  # the pattern of all other directions
 POINTERS = ("%row", "%self", "%parent", "%record", "%out")
 
 
@@ -226,7 +227,7 @@ class Tracer:
     def _link(self, k: Kernel, way: JointSeat) -> RigidLink:
         row = k.row()
         R = row.R
-        if way.pattern < 3:
+        if way.pattern != GENERAL:
             cycle = CYCLES[way.pattern]
             R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
         return RigidLink(

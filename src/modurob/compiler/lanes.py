@@ -18,7 +18,7 @@ from modurob.compiler import driver, walks
 from modurob.compiler.driver import Arguments, Driver, argument
 from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import Library, compile_ir, host
-from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Tracer, servo_kernel
+from modurob.compiler.kernels import GENERAL, ROTOR, ROW, JointSeat, Tracer, servo_kernel
 from modurob.compiler.layout import places_of, scratch_size, state_size
 from modurob.compiler.packing import size
 from modurob.compiler.sincos import write_sincos
@@ -29,7 +29,7 @@ from modurob.equations.servo import Servo
 
 FIELDS = ctypes.sizeof(Arguments) // 8  # numbers of a group
 SERVO = size(Servo)
-SEATS = [JointSeat(3, slides, rotor) for rotor in (0, ROTOR) for slides in (False, True)]
+SEATS = [JointSeat(GENERAL, slides, rotor) for rotor in (0, ROTOR) for slides in (False, True)]
 BASE_KERNELS = ("base", "turn", "external", "survey", "touch", "settle", "move", "friction")
 HEAD = "define void @{}(ptr %groups, i64 %begin, i64 %end, ptr %workspace) {{\nentry:\n"
 GROUP = "define internal void @{}(ptr %arguments, ptr %workspace, ptr %place) {{\nentry:\n"

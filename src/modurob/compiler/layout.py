@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from modurob.compiler.emit_llvm import Slot
-from modurob.compiler.kernels import ROTOR, JointSeat, Kernel, Tracer
+from modurob.compiler.kernels import GENERAL, ROTOR, JointSeat, Kernel, Tracer
 from modurob.compiler.packing import fields, size
 from modurob.equations.passes import Quantity
 
-GENERAL = (JointSeat(3, False, ROTOR), JointSeat(3, True, ROTOR))
+GENERAL_SEATS = (JointSeat(GENERAL, False, ROTOR), JointSeat(GENERAL, True, ROTOR))
 OWN_INWARD = 4
 PAIRS = 7  # the last event of a state; see `places_of`
 
@@ -31,7 +31,7 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     """
     tracer, passes = Tracer(quantity, free_base), quantity.passes
     events: list[tuple[Kernel, Mapping[str, int]]] = [(tracer.base(), {"self": 0})]
-    for way in GENERAL:
+    for way in GENERAL_SEATS:
         events.append((tracer.outward(way), {"self": 0, "parent": 1}))
         if passes.inward:
             events.append((tracer.inward(way), {"self": 4, "parent": 3}))
