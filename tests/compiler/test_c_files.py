@@ -135,9 +135,13 @@ def test_temporaries_are_used_again():
 
 @pytest.mark.parametrize(
     ("limits", "text"),
-    [((-0.5, 1.25), ", -0.5 to 1.25"), ((None, 1.25), ", up to 1.25"), ((-0.5, None), ", from -0.5"),
-     ((None, None), "")],
-)  # fmt: skip
+    [
+        ((-0.5, 1.25), ", -0.5 to 1.25"),
+        ((None, 1.25), ", up to 1.25"),
+        ((-0.5, None), ", from -0.5"),
+        ((None, None), ""),
+    ],
+)
 def test_the_header_names_the_limits_that_there_are(limits, text):
     model = examples.snake(2).with_parameters(limits=limits).model("physical")
     header = c_sources(model, "snake", functions=["mass_matrix"]).header
