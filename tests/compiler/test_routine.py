@@ -288,6 +288,15 @@ def test_batches_take_the_widest_vectors_and_single_states_none(fused):
         assert {each._width for each in model.dynamics.tier._routines.values()} == widths
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_prepared_calls_for_one_state_take_code_without_vectors(fused):
+    model = examples.crab().model()
+    model = model.compile() if fused else model
+    model.prepare("inverse_dynamics")
+    model.dynamics.bound("mass_matrix")
+    assert [each._width for each in model.dynamics.tier._routines.values()] == [1, 1]
+
+
 def test_where_arrays_have_another_layout_all_calls_take_the_slow_path(monkeypatch):
     monkeypatch.setattr(routine, "_layout_is_known", lambda: False)
     model, state = examples.crab().model(), np.array([[0.1, 0.2, 0.3], [1, 2, 3], [4, 5, 6]])

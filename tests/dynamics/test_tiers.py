@@ -212,6 +212,21 @@ def test_batches_with_a_column_for_each_state_are_refused(tier):
         model.inverse_dynamics(q, v, x)
 
 
+def test_what_is_no_wrench_is_shown_in_sixty_characters():
+    q, v, x = batch(MODELS["crab"], ())
+    with complains(StateError, "'m1' is six finite numbers", f"got '{'w' * 59}") as told:
+        MODELS["crab"].inverse_dynamics(q, v, x, {"m1": "w" * 100})
+    assert told.message.count("w" * 60) == 0
+
+
+@pytest.mark.parametrize("share", [1.0, 0.01])
+def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(share):
+    """The last mass of a double pendulum is a point on its own hinge."""
+    model = examples.double_pendulum(m1=share, m2=share).model()
+    with complains(StateError, "singular", "all mass beyond m2.hinge lies on the joint's axis"):
+        model.forward_dynamics([0.1, 0.2, 0.3][: model.nv], [0.0] * model.nv, [0.0] * model.nv)
+
+
 def test_wrenches_on_one_link_add_up():
     model = MODELS["crab"]
     q, v, x = batch(model, ())

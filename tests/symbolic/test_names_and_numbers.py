@@ -10,7 +10,7 @@ import sympy
 from modurob import examples
 from modurob.symbolic.feedback import _vanishes
 from modurob.symbolic.forms import ExpressionWriter, display_number
-from modurob.symbolic.output import THIN, EquationPrinter, Latex, MathMl
+from modurob.symbolic.output import THIN, EquationPrinter, Latex, MathMl, _aligned
 from modurob.symbolic.trigonometric import Angle, Trig
 from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, latex_text
 
@@ -108,6 +108,22 @@ def test_lines_are_filled_up_to_their_width(width, terms):
     text = " ".join(lines).replace("+ ", "+").replace("- ", "-").split()
     signs = [f"{'+-'[k % 2]}a_{{{q.marks[0]}}}" for k, q in enumerate(quantities)]
     assert text == ["a_{b}", *signs[1:]]
+
+
+def test_formulas_are_broken_after_sixty_four_characters_as_an_a4_page_has_room_for():
+    value = sum((Trig.variable(k) for k in range(30)), Trig.number(0))
+    quantities = [NamedSymbol("a", (chr(ord("A") + k),), "", "", None) for k in range(30)]
+    writer = ExpressionWriter([sympy.Symbol(q.name) for q in quantities], [], [], [])
+    entry = PENDULUM.parse_entry("N[1]")
+    text = _aligned("align*", {entry: value}, EquationPrinter(writer, quantities))
+    lines = text.splitlines()[1:-1]
+    assert [line.count("a_") for line in lines] == [21, 9]  # 2 + 20 * 3 characters
+
+
+def test_an_entry_is_short_unless_its_normal_form_is_asked_for():
+    l1, l2, m2, q2 = sympy.symbols("l1 l2 m2 q2")
+    assert sympy.sstr(PENDULUM.entry("M[1,2]")) == "l2*m2*(l1*cos(q2) + l2)"
+    assert PENDULUM.entry("M[1,2]", short=False) == l1 * l2 * m2 * sympy.cos(q2) + l2**2 * m2
 
 
 def test_the_list_of_symbols_has_values_and_units():
