@@ -219,12 +219,12 @@ def test_what_is_no_wrench_is_shown_in_sixty_characters():
     assert told.message.count("w" * 60) == 0
 
 
-@pytest.mark.parametrize("share", [1.0, 0.01])
-def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(share):
+@pytest.mark.parametrize("mass", [1.0, 0.01])
+def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(mass):
     """The last mass of a double pendulum is a point on its own hinge."""
-    model = examples.double_pendulum(m1=share, m2=share).model()
+    model = examples.double_pendulum().with_parameters(mass=mass).model()
     with complains(StateError, "singular", "all mass beyond m2.hinge lies on the joint's axis"):
-        model.forward_dynamics([0.1, 0.2, 0.3][: model.nv], [0.0] * model.nv, [0.0] * model.nv)
+        model.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 
 
 def test_wrenches_on_one_link_add_up():
