@@ -227,7 +227,7 @@ class Trig:
             for monomial, coefficient in polynomial.items():
                 exact = Fraction(-coefficient if flip and sine else coefficient, self.scale)
                 found.append(Term(exact, _unpacked_powers(monomial), sine, angles))
-        yield from sorted(found, key=lambda term: (len(term.angles), term.angles, *term[1:3]))
+        yield from sorted(found, key=_place)
 
     def variables(self) -> set[int]:
         """The variables of its monomials."""
@@ -274,6 +274,10 @@ def exactly(value: Any) -> Fraction:
 def trig(value: Any) -> Trig:
     """A result of the recursions, which may have become a plain number, as a Trig."""
     return value if isinstance(value, Trig) else Trig.number(value)
+
+
+def _place(term: Term) -> tuple[Any, ...]:
+    return len(term.angles), term.angles, term.powers, term.sine
 
 
 def _is_number(value: Any) -> bool:
