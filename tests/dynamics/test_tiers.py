@@ -227,6 +227,26 @@ def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(mass):
         model.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 
 
+@pytest.mark.parametrize("method", ["inverse_dynamics", "forward_dynamics"])
+def test_finite_velocities_whose_products_overflow_are_refused_with_the_reason(method):
+    rest = np.zeros(3)
+    with complains(StateError, "too large: products of these velocities or forces overflow"):
+        getattr(MODELS["crab"], method)(rest, np.full(3, 1e200), rest)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 3)])
+def test_a_rollout_takes_forces_for_one_step_or_more(shape):
+    rest = np.zeros(3)
+    with complains(StateError, f"tau has shape {shape}, expected (steps, ..., 3)"):
+        MODELS["crab"].rollout(rest, rest, np.zeros(shape), 0.01)
+
+
+def test_a_body_without_mass_is_refused_with_the_reason():
+    model = examples.snake(1).with_parameters(mass=0.0, inertia=0.0).model(base="free")
+    with complains(StateError, "the organism has no mass"):
+        model.forward_dynamics(model.neutral(), np.zeros(6), np.zeros(6))
+
+
 def test_wrenches_on_one_link_add_up():
     model = MODELS["crab"]
     q, v, x = batch(model, ())
