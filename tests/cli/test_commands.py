@@ -243,6 +243,8 @@ def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(m
         for time, distance in ((0, 0.5), (0.125, 1.0), (0.25, 1.5), (0.375, 2.0))
     ]
     slept.clear()
+    assert called(*line, "--fault", "die:m1:0.5")  # at the end of the run is not outside of it
+    slept.clear()
     facts = json.loads(called(*line, "--json"))
     assert (facts["law"], facts["speed"], len(facts["rows"])) == ("momentum", 0.5, 4)
     assert facts["rows"][3] == {"time": 0.375, "distance": pytest.approx(2.0)}
@@ -1335,6 +1337,34 @@ def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeyp
     assert f"{long}: 6 modules (6 scout), 5 dockings, 6 kg, base m0" in told
     told = called("export", "crab", "--urdf", "--name", long).splitlines()
     assert told == [f"crab: wrote {long}.urdf"]
+
+
+def test_files_of_a_preset_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeypatch):
+    chosen = SimpleNamespace(
+        title="Arm", source="paper", statement="It works.", ours="The rest.",
+        run=lambda progress: None, judge=lambda results: [],
+    )  # fmt: skip
+    monkeypatch.setattr(preset_report, "preset", lambda name: chosen)
+    monkeypatch.setattr(preset_report, "figure", lambda *given: given)
+    monkeypatch.setattr(preset_report.charts, "write", lambda drawn, path: None)
+    long = "a_long_name_of_a_picture.png"
+    told = called("run", "--preset", "giusti2015-fig7", "--plot", long).splitlines()
+    assert told[-1] == f"wrote {long}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"), [("all", "all"), ("none", "none"), ("mass,length", ["mass", "length"])]
+)
+def test_symbols_of_equations_are_all_none_or_groups_of_them(monkeypatch, typed, taken):
+    asked = []
+
+    def equations(self, **options):
+        asked.append(options["symbols"])
+        raise mr.StateError("enough")
+
+    monkeypatch.setattr(mr.Organism, "equations", equations)
+    assert "enough" in refused("equations", "crab", "--symbols", typed)
+    assert asked == [taken]
 
 
 def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):

@@ -219,7 +219,11 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
 
 def test_lines_on_top_of_others_are_dashed_and_errors_end_with_a_gap():
     values = np.array([[0.0, 0.005, 0.02], [1.0, 1.0, 1.0]])
-    assert [preset_figures._coincides(values, k) for k in range(3)] == [False, True, False]
+    for scale in (1, 100, 0.01):  # whatever the unit
+        hidden = [preset_figures._coincides(scale * values, k) for k in range(3)]
+        assert hidden == [False, True, False]
+    dash, gap = preset_figures.OVER[1]
+    assert dash == gap  # half of the line below is seen
     run = run_of([[1, 2], [3, 5]], estimate_q=np.array([[0.5, 0], [0, 0]]))
     error = preset_figures._error(run, run.trajectory.q, "estimate_q")
     np.testing.assert_array_equal(error, [[0.5, 2], [np.nan, np.nan]])

@@ -22,6 +22,7 @@ from modurob.studio.studio import Studio
 
 SETTLED = 1e-2  # [rad] some time after a motion, with torques of 5 ms each
 LATE = 1e-3  # [rad, m] that joints near rest move in two cycles
+LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
 TIP = "m2"
 
 
@@ -305,6 +306,27 @@ def test_what_cannot_be_live_says_why(session, awaited, monkeypatch):
     monkeypatch.setattr(os, "name", "nt")
     with pytest.raises(StateError, match="needs Linux or macOS"):
         live.on_processes(body(), LiveOptions())
+
+
+def test_a_robot_is_switched_off_when_the_last_page_goes(tmp_path, awaited):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("arm")
+    session.change("build", body())
+    session.live = Live(session, simulated)
+
+    async def drive():
+        await session.live.start(LiveOptions())
+        leave = session.listen(lambda topic: None)
+        studio.close(session)
+        await asyncio.sleep(0.01)
+        assert session.live.on  # another page shows it
+        leave()
+        studio.close(session)
+        async with asyncio.timeout(LONG_S):
+            while session.live.on:
+                await asyncio.sleep(0.005)
+
+    awaited(drive())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")

@@ -34,7 +34,7 @@ from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
-from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.page import PANEL_DELAY_S, WIDTHS_PX, Page
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
@@ -42,6 +42,7 @@ from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.panel import moving
 from modurob.studio.panels.papers import compute
+from modurob.verification import lagrange
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
 TURNS = 50  # of the loop of events: more than any chain of tasks here has
@@ -1024,6 +1025,9 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
         assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
         assert (panel._goals, panel.problem.text) == ({}, "")
+        drawn = len(desk.told)
+        panel.refresh("live")
+        assert "set_state" not in [name for name, _ in desk.told[drawn:]]  # it is there already
         assert not desk.all("live-m0")
         desk.click("live-go")  # of no robot: nothing happens
         desk.click("live-zero")
@@ -2156,3 +2160,200 @@ def test_a_body_whose_settings_do_not_fit_is_drawn_on_a_fixed_base(on_page):
 def test_joints_are_counted_in_words(move, locked, words):
     joints: Any = SimpleNamespace(joint_names=range(move), locked=range(locked))
     assert moving(joints) == words
+
+
+# -- looks and first values ------------------------------------------------------------------------
+
+
+def all_open(desk):
+    """Every panel filled and every dialog open, with three runs and a removed one."""
+    page, opened = desk.page, {}
+    usual = page.dialog
+
+    def dialog(label, width, after=None):
+        opened[label] = width
+        return usual(label, width, after)
+
+    async def computed(*arguments, **options):
+        raise JobCanceled
+
+    page.dialog, page.figures.run = dialog, computed
+    for mode in page.panels:
+        page.show(mode)
+    names = "open", "project", "export", "help", "own-module", "delete-runs"
+    for name in (*names, "preset-giusti2015-fig7"):
+        desk.click(name)
+    desk.event(desk.items("Rename…")[-1])
+    return opened
+
+
+FOUR_RUNS = [record(1), record(2), record(3), record(4, removed=True)]
+EXPLAINED = {  # what the notes of panels and dialogs begin with
+    "R over a free place turns the new module", "Or in the 3D view: drag a body",
+    "Pose the body, keep the pose at a time", "Numbers of all 3 modules; choose a module",
+    "Removed; click to bring back:", "Start switches on one process for each module.",
+    "Click a module to choose it, with Shift several.", "A project, an organism, URDF or CoBRA;",
+    "On the ground, with a gait tuned for the body;", "Choose a datasheet: a JSON or TOML file",
+    "Click a cell of the plan to place the first module",
+}  # fmt: skip
+STEPS = {  # of the arrows of number fields
+    1: {"live-period", "set-delay", "set-seed"},
+    0.5: {"live-seconds", "set-ramp"},
+    0.1: {
+        "keyframe-time", "set-ground_friction", "set-move_time", "set-amplitude", "set-frequency",
+        "set-settling_time", "set-drive_friction",
+    },
+    0.05: {"live-loss", "set-loss", "set-masses"},
+    0.01: {"set-noise_tau"},
+    0.001: {
+        "live-noise_q", "live-noise_v", "set-noise_q", "set-noise_v", "set-sample_time",
+        "set-torque_delay",
+    },
+}  # fmt: skip
+
+
+def test_fields_of_panels_and_dialogs_look_alike_and_have_steps_that_fit(on_page):
+    async def work(desk):
+        all_open(desk)
+        elements = [*desk.page.client.elements.values()]
+        steps: dict[Any, set[str]] = {}
+        for field in elements:
+            if isinstance(field, ui.number | ui.select | ui.input | ui.textarea):
+                wanted = {"dense", "outlined"}
+                if isinstance(field, ui.select):
+                    wanted |= {"options-dense"}
+                assert wanted <= {*field.props}, field.props
+                if field.props.get("step") is not None:
+                    steps.setdefault(field.props["step"], set()).add(field.props["data-testid"])
+        assert steps == STEPS
+        assert (desk["keyframe-time"].props["min"], desk["live-seconds"].value) == (0, 2)
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_widths_of_panels_and_dialogs_are_on_a_grid_of_ten_pixels(on_page):
+    async def work(desk):
+        widths, shown = all_open(desk), PRESETS["giusti2015-fig7"]
+        assert {*widths} == {
+            "Open", "Name of the project", "Export and share", "Help", "Your own module",
+            "Delete removed runs", "Name of run 1", f"{shown.source}: {shown.title}",
+        }  # fmt: skip
+        assert {*WIDTHS_PX} == {*desk.page.panels}
+        assert {width % 10 for width in (*widths.values(), *WIDTHS_PX.values())} == {0}
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_panels_and_dialogs_explain_themselves(on_page):
+    async def work(desk):
+        all_open(desk)
+        elements = [*desk.page.client.elements.values()]
+        texts = [e.text for e in elements if isinstance(e, ui.label)]
+        assert {x for x in EXPLAINED if not any(text.startswith(x) for text in texts)} == set()
+        assert str(desk.page.studio.folder.path) in texts  # where projects are kept
+        rows = {e.text for e in elements if isinstance(e, ui.label) and "strong" in e.classes}
+        named = [e.props["aria-label"] for e in elements if isinstance(e, ui.button) and
+                 e.text == "Export"]  # fmt: skip
+        assert {f"Export {row}" for row in rows} == {*named}
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_what_scrolls_can_be_reached_by_keys_and_has_a_name(on_page):
+    async def work(desk):
+        elements = desk.page.client.elements.values()
+        named = [e.props["aria-label"] for e in elements if "tabindex" in e.props]
+        assert {"Matrices and equations", "Plots", "Settings", "Live robot"} <= {*named}
+
+    on_page(work, examples.snake(3))
+
+
+def test_bars_of_progress_are_empty_until_there_is_some_and_have_no_number(on_page):
+    async def work(desk):
+        all_open(desk)
+        bars = [e for e in desk.page.client.elements.values() if isinstance(e, ui.linear_progress)]
+        assert [bar.value for bar in bars] == [0.0] * 4
+        assert not any(e.default_slot.children for e in bars)
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_kinds_of_modules_have_the_color_and_symbol_of_the_stage(on_page):
+    async def work(desk):
+        for name in ("backbone", "scout", "superbot"):
+            kind = catalog[name]
+            swatch, label = desk[f"kind-{name}"].default_slot.children
+            assert swatch.style["background"] == view_data.main_color(kind)
+            assert (swatch.text, label.text) == (kind.symbol, view_data.label(kind))
+            assert desk[f"kind-{name}"].props["title"] == kind.title
+        with desk.page.client:
+            place = uploader(print, print, "file")
+        assert place.props["auto-upload"] is True
+
+    on_page(work, examples.snake(3))
+
+
+def test_symbols_of_lagranges_equations_are_explained(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-lagrange")
+        session = desk.session
+        found = lagrange.printed(session.body(), session.model())
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert {found.symbols, *found.lines} <= {*texts}
+        assert texts[-1].startswith("A run without controller has the solution")
+
+    on_page(work, examples.crane(), hinges="physical", controller="none", motion="none")
+
+
+def test_the_list_of_runs_under_move_follows_them_and_its_process_is_prepared(on_page):
+    async def work(desk):
+        page, ready = desk.page, []
+        desk.session.runner.worker.prepare = lambda: ready.append(page.mode)
+        page.show("move")
+        assert ready == ["move"]
+        box = page.move_panel.list._box
+
+        def marked():
+            return [
+                e.props["data-testid"]
+                for e in box.descendants()
+                if "run" in e.classes and "on" in e.classes
+            ]
+
+        assert marked() == []
+        page.show_run(2)
+        assert marked() == ["run-2"]
+        desk.session.edit_run(2, removed=True)
+        await desk.settled()
+        assert desk.texts(box) == [
+            "Runs", "1: a fall, 0.1 s", "Removed; click to bring back:", "2: a fall, 0.1 s"
+        ]  # fmt: skip
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_runs_whose_files_are_gone_cannot_be_compared_and_say_so(on_page):
+    async def work(desk):
+        desk.page.show("see")
+        desk.page.show_run(1, 2)
+        texts = desk.texts(desk.page.panels["see"].comparison._box)
+        assert texts == ["Run 1 beside run 2", "the files of run 1 are gone; run it again"]
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_examples_and_projects_are_shown_by_pictures_that_load_when_they_are_seen(on_page):
+    async def work(desk):
+        desk.session.save()
+        desk.click("open")
+        entry = desk.page.studio.folder.entries()[0]
+        for name, source in (
+            ("example-crab", "/api/examples/crab.png"),
+            ("open-robot", f"/api/projects/robot.png?{entry.changed}"),
+        ):
+            picture = desk[name].default_slot.children[0]
+            told = {key: picture.props[key] for key in ("src", "alt", "loading")}
+            assert told == {"src": source, "alt": "", "loading": "lazy"}
+
+    on_page(work, examples.snake(2))

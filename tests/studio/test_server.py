@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from modurob import Organism, catalog, examples
+from modurob.drawing.picture import AXIS, DPI
 
 pytest.importorskip("nicegui")
 
@@ -32,6 +33,17 @@ def test_projects_have_a_small_picture_as_of_their_last_write_or_the_icon(tmp_pa
     folder.write("three", to_bytes(Project(History(SavedBody(examples.snake(2))))))
     server._project_thumbnail(folder, "three", folder.stamp("three"))
     assert drawn == [3, 2]
+
+
+def test_a_small_picture_has_neither_names_nor_axes(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(server.charts, "rendered", lambda figure, dpi: drawn.append(figure))
+    server._drawn(examples.snake(3))
+    (figure,) = drawn
+    assert not [text for axes in figure.axes for text in axes.texts if text.get_text()]
+    assert not [line for axes in figure.axes for line in axes.lines if line.get_color() == AXIS]
+    pixels = figure.get_size_inches() * DPI
+    assert max(pixels) == pytest.approx(240)
 
 
 def test_a_body_without_shapes_has_the_icon(tmp_path):
