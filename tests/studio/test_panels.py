@@ -15,7 +15,7 @@ import pytest
 from modurob import Organism, StateError, catalog, examples
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
-from modurob.studio import edits, exports, formulas, guard, keyframes, live, live_session
+from modurob.studio import edits, exports, formulas, guard, imports, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
@@ -30,6 +30,7 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
+from modurob.studio import page as page_module
 from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
@@ -38,6 +39,7 @@ from modurob.studio.page import PANEL_DELAY_S, WIDTHS_PX, Page
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
+from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.panel import moving
@@ -2357,3 +2359,136 @@ def test_examples_and_projects_are_shown_by_pictures_that_load_when_they_are_see
             assert told == {"src": source, "alt": "", "loading": "lazy"}
 
     on_page(work, examples.snake(2))
+
+
+def test_runs_are_ordered_as_it_is_chosen_from_three_on(on_page):
+    async def work(desk):
+        panel = desk.page.move_panel
+
+        def rows():
+            found = (e for e in panel.list._box.descendants() if "run" in e.classes)
+            return [e.props["data-testid"] for e in found]
+
+        desk.page.show("move")
+        orders = [e for e in panel.list._box.descendants() if isinstance(e, ui.select)]
+        assert rows() == ["run-3", "run-2", "run-1"]
+        with desk.page.client:
+            orders[0].value = "seconds"
+        assert rows() == ["run-1", "run-3", "run-2"]
+        desk.session.edit_run(3, removed=True)
+        await desk.settled()
+        assert not [e for e in panel.list._box.descendants() if isinstance(e, ui.select)]
+        assert rows() == ["run-1", "run-2"]  # still the longest first
+
+    runs = [record(1, seconds=9.0), record(2, seconds=1.0), record(3, seconds=3.0)]
+    on_page(work, examples.snake(3), runs)
+
+
+def test_errors_stay_longer_than_a_glance_in_several_lines_and_can_be_closed(on_page, monkeypatch):
+    async def work(desk):
+        shown = []
+        monkeypatch.setattr(ui, "notify", lambda text, **look: shown.append(look))
+        desk.page.show_error("no room")
+        page_module.unforeseen(ValueError("x"))
+        assert [look["timeout"] for look in shown] == [9000, 12000]  # [ms]
+        for look in shown:
+            assert (look["multi_line"], look["close_button"]) == (True, "OK")
+
+    on_page(work)
+
+
+def test_the_frame_of_a_page_has_a_logo_a_link_to_the_panel_and_a_border_to_drag(on_page):
+    async def work(desk):
+        page = desk.page
+        elements = [*page.client.elements.values()]
+        logo = next(e for e in elements if isinstance(e, ui.html) and "<svg" in e.content)
+        assert logo.parent_slot.parent.classes[0] == "brand"
+        assert [e.text for e in elements if isinstance(e, ui.link)] == ["Skip to the panel"]
+        assert all("skip" in e.classes for e in elements if isinstance(e, ui.link))
+        assert sum(isinstance(e, view.Divider) for e in elements) == 1
+        timer = page.panels["live"].timer
+        assert (timer.active, timer.interval) == (
+            False,
+            1 / 30,
+        )  # until there is a robot
+        assert PANEL_DELAY_S <= 0.1  # a drag is not followed later than eyes notice
+        for mode in page.panels:
+            page.show(mode)
+            assert page.stage.props["mode"] == mode
+            inner = [e for e in page.panels[mode].root.descendants() if "scroll" in e.classes]
+            padding = page.panels[mode].root.style.get("padding")
+            assert padding == ("0" if inner or mode == "build" else None)
+        with page.client:
+            bar = Bar(page)
+        assert (bar.undo.enabled, bar.redo.enabled) == (False, False)  # nothing is done yet
+
+    on_page(work, examples.snake(2))
+
+
+def test_another_kind_shows_where_it_could_dock(on_page):
+    async def work(desk):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        drawn, shown = count("set_state"), count("set_palette")
+        desk.page.choose("superbot")
+        assert (count("set_state"), count("set_palette")) == (drawn + 1, shown + 2)
+        kind = view_data.kind_data(catalog["superbot"])
+        assert desk.sent("set_palette") == (kind,)
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_keyframe_is_chosen_by_a_click_and_not_by_keeping_it(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        assert desk.all("keyframe-1")
+        assert not desk.all("keyframe-remove")
+        desk.click("keyframe-1")
+        assert "on" in desk["keyframe-1"].classes
+        assert desk.all("keyframe-remove")
+        desk["keyframe-time"].value = 1.0
+        desk.click("keyframe-keep")
+        await desk.settled()
+        assert "on" not in desk["keyframe-1"].classes
+        assert desk["keyframe-time"].value == 2.0  # for the next one
+
+    frames = [
+        keyframes.KeyFrame(0.0, {"m1.hinge": 0.0}),
+        keyframes.KeyFrame(1.0, {"m1.hinge": 0.5}),
+    ]
+    points = keyframes.rows(frames)
+    on_page(work, examples.snake(3), motion="spline", points=points)
+
+
+TITLES = {
+    "module-copy": "With all beyond it (Ctrl+C)", "module-paste": "With all beyond it (Ctrl+V)",
+    "module-repeat": "With all beyond it (Ctrl+D)", "module-mirror": "With all beyond it (Ctrl+M)",
+    "walk": "Set a free base, ground and a gait, and run it",
+    "reach": "Run from all joints at zero smoothly to this pose",
+    "draw-path": "Drag a body in the 3D view along the path it shall follow",
+}  # fmt: skip
+
+
+def test_buttons_say_what_they_do_and_those_that_remove_warn(on_page):
+    async def work(desk):
+        desk.page.select("m1")
+        desk.page.show("move")
+        await desk.settled()
+        assert {name: desk[name].props["title"] for name in TITLES} == TITLES
+        assert desk["run-state"].style["white-space"] == "pre-line"  # what a walk set, below
+        desk.click("take-points")
+        assert "no run" in desk.notes[-1]
+        desk.session.save()
+        desk.click("open")
+        desk.click("delete-robot")
+        for name in ("remove-module", "delete-robot-ok"):
+            assert "danger" in desk[name].classes
+        desk.click("export")
+        cancel = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+        assert not next(e for e in reversed(cancel) if e.text == "Cancel").enabled
+        with desk.page.client:
+            place = uploader(print, print, "file")
+        assert place.props["accept"].split(",") == [*imports.ENDINGS]
+
+    on_page(work, examples.snake(3))
