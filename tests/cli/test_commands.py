@@ -1405,6 +1405,15 @@ def test_bars_of_numbers_are_from_lowest_to_highest():
     assert output.sparkline([3.0, 1.0, 2.0], 2) == "█▁"
 
 
+def test_names_that_look_like_markup_and_numbers_are_printed_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    text = "[red]m0[/red] :snake: 3.5 'x'"
+    for stderr in (False, True):
+        output.console(stderr).print(text)
+        assert capsys.readouterr()[stderr] == f"{text}\n"
+
+
 def test_columns_of_a_table_are_as_wide_as_their_longest_word():
     table = output.plain_table("ab", "number")
     table.add_column("what it is")
