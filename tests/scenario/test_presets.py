@@ -224,9 +224,10 @@ def test_lines_on_top_of_others_are_dashed_and_errors_end_with_a_gap():
         assert hidden == [False, True, False]
     dash, gap = preset_figures.OVER[1]
     assert dash == gap  # half of the line below is seen
-    run = run_of([[1, 2], [3, 5]], estimate_q=np.array([[0.5, 0], [0, 0]]))
+    assert {style[0] for style in (*preset_figures.DASHES[1:], preset_figures.OVER)} == {0}
+    run = run_of([[1, 2], [3, 5], [4, 4]], estimate_q=np.array([[0.5, 0], [0, 0], [0, 0]]))
     error = preset_figures._error(run, run.trajectory.q, "estimate_q")
-    np.testing.assert_array_equal(error, [[0.5, 2], [np.nan, np.nan]])
+    np.testing.assert_array_equal(error, [[0.5, 2], [3, 5], [np.nan, np.nan]])
 
 
 def test_sentences_about_trees_are_judged_by_the_end_of_runs():

@@ -5,6 +5,7 @@ import gc
 import json
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from modurob import Organism, StateError, catalog, examples
+from modurob.scenario.bodies import EXAMPLES
+from modurob.scenario.fields import FIELDS
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits, exports, formulas, guard, imports, keyframes, live, live_session
@@ -20,6 +23,7 @@ from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
+from modurob.walking.zoo import ZOO
 
 pytest.importorskip("nicegui")
 
@@ -36,6 +40,7 @@ from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, WIDTHS_PX, Page
+from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
@@ -444,13 +449,15 @@ def test_a_walk_is_set_up_by_one_click_and_joints_are_locked_and_unlocked(on_pag
 # -- the bar and the page --------------------------------------------------------------------------
 
 
-def test_the_theme_goes_round_and_shows_its_picture(on_page):
+def test_the_theme_goes_round_and_shows_its_picture(on_page, monkeypatch):
     async def work(desk):
-        bar, seen = desk.page.bar, []
+        bar, seen, kept = desk.page.bar, [], []
+        monkeypatch.setattr(ui, "run_javascript", kept.append)
         for _ in range(3):
             desk.click("light")
             seen.append((bar.dark.value, bar.theme.props["icon"]))
         assert seen == [(False, "light_mode"), (True, "dark_mode"), (None, "brightness_auto")]
+        assert kept == [f"localStorage.setItem('modurob-theme', '{dark}')" for dark, _ in seen]
         bar.set_theme(True)
         assert bar.theme.props["icon"] == "dark_mode"
 
@@ -1362,7 +1369,10 @@ def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
         desk["new-name"].value = "my snake"
         elements = page.client.elements.values()
         button = [e for e in elements if getattr(e, "text", "") == "Save a copy"][-1]
+        said: list[str] = []
+        monkeypatch.setattr(ui, "run_javascript", said.append)
         desk.event(button)
+        assert said == ["window.modurob.leaving = true"]  # nothing is lost: no warning
         assert went[-1] == "/project/my%20snake"
         assert studio.session("my snake").organism == desk.session.organism
 
@@ -2492,3 +2502,100 @@ def test_buttons_say_what_they_do_and_those_that_remove_warn(on_page):
         assert place.props["accept"].split(",") == [*imports.ENDINGS]
 
     on_page(work, examples.snake(3))
+
+
+def test_what_is_marked_is_sent_to_the_browser(on_page, monkeypatch):
+    async def work(desk):
+        page, updated = desk.page, []
+        monkeypatch.setattr(Outbox, "enqueue_update", lambda self, element: updated.append(element))
+        page.show("understand")
+        assert {*page.bar.modes.values(), page.stage} <= {*updated}
+        for name, marked in (
+            ("part-joints", page.panels["understand"].tabs),
+            ("view-tree", page.build_panel.views),
+        ):
+            updated.clear()
+            desk.click(name)
+            assert {*marked.values()} <= {*updated}
+
+    on_page(work, examples.snake(2))
+
+
+def test_an_empty_project_offers_all_examples_walkers_and_figures(on_page):
+    async def work(desk):
+        offered = [f"example-{name}" for name in EXAMPLES]
+        offered += [f"walker-{name}" for name in ZOO] + [f"preset-{name}" for name in PRESETS]
+        assert {name: len(desk.all(name)) for name in offered} == dict.fromkeys(offered, 1)
+        desk.click("open")
+        assert {name: len(desk.all(name)) for name in offered} == dict.fromkeys(offered, 2)
+        html = [e.content for e in desk.page.client.elements.values() if isinstance(e, ui.html)]
+        assert "<h2>Build a modular robot</h2>" in html
+        brand = next(e for e in desk.page.client.elements.values() if "brand" in e.classes)
+        assert desk.texts(brand) == ["modurob studio"]
+        desk.click("export")
+        assert "There is no module yet: place one under Build." in desk.texts(
+            desk.page.client.layout
+        )
+        desk.session.change("the crab", examples.crab())
+        page, tour = desk.page, desk.page.tour
+        tour.running = True
+        tour.refresh()
+        words = "Let it walk on the ground, or let a wave run through its joints"
+        assert any(text.startswith(words) for text in desk.texts(tour.root))
+        assert page.panels["live"].sliders.props["goals"] is True
+        assert "goals" not in page.move_panel.sliders.props
+
+    on_page(work)
+
+
+def test_dialogs_say_what_is_exported_and_which_keys_there_are(on_page, monkeypatch):
+    async def work(desk):
+        monkeypatch.setattr(files_panel.video, "ffmpeg", lambda: None)
+        desk.click("export")
+        texts = desk.texts(desk.page.client.layout)
+        assert {"1: a fall", "Film, MP4: pip install imageio-ffmpeg to have it."} <= {*texts}
+        assert not desk.all("export-mp4")
+        desk.click("help")
+        html = [e.content for e in desk.page.client.elements.values() if isinstance(e, ui.html)]
+        (keys,) = (content for content in html if "Ctrl+Z" in content)
+        for key, what in files_panel.KEYS:
+            assert f"<b>{key}</b></td>" in keys
+            assert f">{what}</td>" in keys
+        desk.session.save()
+        desk.click("open")
+        changed = desk.page.studio.folder.entries()[0].changed
+        day = datetime.fromtimestamp(changed).strftime("%d %b %Y, %H:%M")
+        assert desk.texts(desk["open-robot"]) == ["robot", day]
+        desk.click("delete-robot")
+        keep = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+        desk.event(next(e for e in reversed(keep) if e.text == "Keep"))
+        assert desk["open-problem"].text == ""
+        assert desk["delete-robot"].props["aria-label"] == "Delete robot"
+        desk.session.edit_run(1, removed=True)
+        desk.click("export")
+        words = "There is no run yet: press Run under Move."
+        assert words in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_parts_of_understand_begin_with_words(on_page):
+    async def work(desk):
+        panel = desk.page.panels["understand"]
+        desk.page.show("understand")
+        for part, words in (
+            ("joints", f"{moving(desk.session.model())} (hinges: physical). Hover a row to see"),
+            ("dh", "Every joint of every module, the base fixed (physical)."),
+        ):
+            desk.click(f"part-{part}")
+            assert any(text.startswith(words) for text in desk.texts(panel.root))
+        desk.click("part-equations")
+        assert "Color: size of the entry in the pose of the sliders." in desk.texts(panel.root)
+        html = [e.content for e in panel.root.descendants() if isinstance(e, ui.html)]
+        assert html[0].startswith('<math display="block"><mi>M</mi>')
+        assert not desk["cancel-formula"].visible
+        for name in ("target", "gains", "pushes"):  # what may be typed
+            tips = [e.text for e in desk[f"set-{name}"].descendants() if isinstance(e, ui.tooltip)]
+            assert tips == [FIELDS[name].help]
+
+    on_page(work, examples.snake(3), hinges="physical")
