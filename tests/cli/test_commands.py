@@ -1228,6 +1228,26 @@ def test_a_paper_is_run_by_its_script_in_the_checkout(monkeypatch, tmp_path):
         papers._known()
 
 
+def test_progress_is_shown_beside_the_output_of_a_command(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    modules = {
+        "papers.moll2006.reproduce": SimpleNamespace(reproduce="script"),
+        "papers.claims": SimpleNamespace(run=lambda *_: "claims"),
+    }
+    monkeypatch.setattr(papers, "import_module", modules.__getitem__)
+    papers._run("moll2006", tmp_path, None)
+    out, err = capsys.readouterr()
+    assert (out, "moll2006: starting" in err) == ("", True)
+    with output.bar("[a] snake", True) as show:
+        show(0.5)
+    out, err = capsys.readouterr()
+    assert (out, "[a] snake" in err) == ("", True)
+    with output.bar("[a] snake", False) as show:
+        show(0.5)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_paper_is_data_for_machines():
     claims = SimpleNamespace(
         key="a", document="b", passed=True, output=Path("out"), pictures=[Path("out/x.png")],
