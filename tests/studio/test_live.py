@@ -541,3 +541,27 @@ def test_modules_with_several_joints_are_measured_joint_by_joint():
 
 def test_a_robot_without_wishes_has_perfect_sensors_and_the_gravity_of_the_earth():
     assert LiveOptions() == ("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 9.81)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")
+def test_processes_have_the_options_that_are_given_and_end_where_no_robot_can_be(monkeypatch):
+    made, ended = [], []
+
+    def bus(law, **options):
+        made.append((law, options))
+        builder = SimpleNamespace(gravity=options["gravity"])
+        return SimpleNamespace(
+            builder=builder, wait="wait", clock="clock", close=lambda: ended.append(law)
+        )
+
+    monkeypatch.setattr(live, "ProcessBus", bus)
+    robot = live.on_processes(body(), LiveOptions("PdGravity", 0.01, 0.1, 0.2, 0.3, 1.6))
+    moon = (0.0, 0.0, -1.6)
+    plant = PlantOptions(gravity=moon, noise_q=0.1, noise_v=0.2)
+    assert made == [("PdGravity", {"plant": plant, "period": 0.01, "loss": 0.3, "gravity": moon})]
+    assert (robot.clock, robot._wait, ended) == ("clock", "wait", [])
+    assert robot._whole.gravity.tolist() == [*moon]
+    monkeypatch.setattr(live, "LiveRobot", lambda *given, **named: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        live.on_processes(body(), LiveOptions())
+    assert ended == ["ComputedTorque"]
