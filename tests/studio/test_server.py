@@ -1,13 +1,18 @@
 """The server of the studio, without a port: small pictures, and words at its start."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
-from modurob import Organism, catalog, examples
+from modurob import Organism, __version__, catalog, examples
 from modurob.drawing.picture import AXIS, DPI
 
 pytest.importorskip("nicegui")
+
+from nicegui import Client, core, ui
 
 from modurob.studio import server
 from modurob.studio.folder import Folder
@@ -120,3 +125,112 @@ def test_a_server_tells_its_address_serves_at_its_door_and_writes_what_is_left(
     assert check(None)
     Server.should_exit = True
     assert not check(None)  # what is cut off by Ctrl+C is no error
+
+
+# -- the page of a project -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(tmp_path, monkeypatch):
+    """Opens the page of a project for a browser: texts, head, and whether it was let go."""
+
+    def run(name, answers=True, theme=None):
+        async def javascript(code, timeout):
+            assert code == "localStorage.getItem('modurob-theme')"
+            if theme is TimeoutError:
+                raise TimeoutError
+            return theme
+
+        async def main():
+            monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
+            monkeypatch.setattr(server, "Page", Shown)
+            monkeypatch.setattr(ui, "run_javascript", javascript)
+            client = Client(ui.page("/robot"), request=None)
+
+            async def connected(self, timeout):
+                assert timeout >= 10  # [s] that a busy browser may take
+                if not answers:
+                    raise server.ClientConnectionTimeout(client)
+
+            monkeypatch.setattr(Client, "connected", connected)
+            with client:
+                await server._project_page(Studio(Folder(tmp_path)), name)
+                texts = [e.text for e in client.elements.values() if isinstance(e, ui.label)]
+                head = client.head_html
+            deleted = client.is_deleted
+            if not deleted:
+                client.delete()
+            return texts, head, deleted
+
+        with ThreadPoolExecutor(1) as other:  # a browser's loop may run in this thread
+            return other.submit(asyncio.run, main()).result()
+
+    return run
+
+
+class Shown:
+    """A page that tells what happens to it."""
+
+    told: ClassVar[list[object]] = []
+
+    def __init__(self, studio, session, client):
+        self.bar = SimpleNamespace(set_theme=self.told.append)
+        self.told[:] = [session.name]
+
+    def build(self):
+        self.told.append("build")
+
+    def start(self):
+        self.told.append("start")
+
+    def leave(self):
+        self.told.append("leave")
+
+
+@pytest.mark.parametrize(
+    ("theme", "dark"), [("True", [True]), ("False", [False]), (None, [None]), (TimeoutError, [])]
+)
+def test_a_page_starts_when_its_browser_is_there_with_the_theme_of_the_last_time(
+    visit, theme, dark
+):
+    _, head, deleted = visit("robot", theme=theme)
+    assert Shown.told == ["robot", "build", "start", *dark, "leave"]
+    assert f"/studio/studio.css?{__version__}" in head
+    assert not deleted
+
+
+def test_a_page_that_no_browser_asks_for_is_let_go(visit):
+    _, _, deleted = visit("robot", answers=False)
+    assert deleted
+    assert Shown.told == ["robot", "build", "leave"]
+
+
+def test_a_project_that_cannot_be_opened_says_why_and_offers_a_new_one(visit, monkeypatch):
+    Shown.told.clear()
+    texts, _, _ = visit("a/b")
+    assert "a/b" in texts[0]
+    assert texts[1:] == ["The file is as it was. Open another project, or start a new one."]
+    monkeypatch.setattr(server, "MOST_PAGES", len(Client.instances))
+    texts, _, _ = visit("robot")  # one more
+    assert texts[0].endswith("pages are open already: close some, and reload this one")
+    assert Shown.told == []
+
+
+def test_errors_that_nobody_foresaw_are_printed_and_shown_where_there_is_a_page(
+    monkeypatch, capsys
+):
+    shown = []
+    monkeypatch.setattr(server, "unforeseen", shown.append)
+    error = ValueError("a slip")
+    server._report(error)
+    assert shown == [error]
+    assert "ValueError: a slip" in capsys.readouterr().err
+    monkeypatch.setattr(server, "unforeseen", lambda error: {}[error])
+    with pytest.raises(KeyError):
+        server._report(error)
+
+    def nowhere(error):
+        raise RuntimeError("no page is concerned")
+
+    monkeypatch.setattr(server, "unforeseen", nowhere)
+    server._report(error)
