@@ -39,7 +39,7 @@ from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
-from modurob.studio.page import PANEL_DELAY_S, WIDTHS_PX, Page
+from modurob.studio.page import PANEL_DELAY_S, Page
 from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
@@ -2250,8 +2250,8 @@ def test_widths_of_panels_and_dialogs_are_on_a_grid_of_ten_pixels(on_page):
             "Open", "Name of the project", "Export and share", "Help", "Your own module",
             "Delete removed runs", "Name of run 1", f"{shown.source}: {shown.title}",
         }  # fmt: skip
-        assert {*WIDTHS_PX} == {*desk.page.panels}
-        assert {width % 10 for width in (*widths.values(), *WIDTHS_PX.values())} == {0}
+        assert {*page_module.WIDTHS_PX} == {*desk.page.panels}
+        assert {width % 10 for width in (*widths.values(), *page_module.WIDTHS_PX.values())} == {0}
 
     on_page(work, examples.snake(3), FOUR_RUNS)
 
@@ -2462,6 +2462,9 @@ def test_a_keyframe_is_chosen_by_a_click_and_not_by_keeping_it(on_page):
         await desk.settled()
         assert "on" not in desk["keyframe-1"].classes
         assert desk["keyframe-time"].value == 2.0  # for the next one
+        desk.session.keep_keyframe(3.0)  # in another tab
+        await desk.settled()
+        assert desk["keyframe-time"].value == 4.0
 
     frames = [
         keyframes.KeyFrame(0.0, {"m1.hinge": 0.0}),

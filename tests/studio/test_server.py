@@ -12,6 +12,7 @@ from modurob.drawing.picture import AXIS, DPI
 
 pytest.importorskip("nicegui")
 
+import httpx
 from nicegui import Client, core, ui
 
 from modurob.studio import server
@@ -234,3 +235,86 @@ def test_errors_that_nobody_foresaw_are_printed_and_shown_where_there_is_a_page(
 
     monkeypatch.setattr(server, "unforeseen", nowhere)
     server._report(error)
+
+
+# -- files for the browser -------------------------------------------------------------------------
+
+
+class Files:
+    """Asks a server for files, without a network."""
+
+    def __init__(self, app, awaited):
+        self._transport, self._awaited = httpx.ASGITransport(app), awaited
+
+    def get(self, path):
+        async def asked():
+            async with httpx.AsyncClient(transport=self._transport, base_url="http://x") as client:
+                return await client.get(path)
+
+        return self._awaited(asked())
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch, awaited):
+    """A browser without a page: it asks the server for files only."""
+    told = SimpleNamespace(
+        add_static_files=lambda *given: None, on_exception=lambda act: None,
+        on_shutdown=lambda act: None,
+    )  # fmt: skip
+    monkeypatch.setattr(server, "nicegui_app", told)
+    monkeypatch.setattr(ui, "page", lambda *given, **named: lambda function: function)
+    monkeypatch.setattr(ui, "run_with", lambda *given, **named: None)
+    studio = Studio(Folder(tmp_path))
+    return studio, Files(server.build(studio), awaited)
+
+
+def test_the_server_tells_that_it_is_well_and_leads_to_a_new_project(web):
+    studio, browser = web
+    assert browser.get("/api/health").json() == {
+        "status": "ok", "version": __version__, "sessions": 0
+    }  # fmt: skip
+    answer = browser.get("/")
+    assert answer.status_code == 303
+    name = answer.headers["location"].removeprefix("/project/").replace("%20", " ")
+    assert not studio.folder.has(name)
+    assert browser.get("/").headers["location"] != answer.headers["location"]  # another one
+    for page in ("/docs", "/redoc", "/openapi.json"):
+        assert browser.get(page).status_code == 404
+
+
+def test_pictures_are_those_of_examples_and_projects_or_the_icon(web, monkeypatch):
+    studio, browser = web
+    monkeypatch.setattr(server, "_drawn", lambda body: PNG + str(len(body)).encode())
+    server._thumbnail.cache_clear()
+    answer = browser.get("/api/examples/crab.png")
+    assert (answer.headers["content-type"], answer.content) == ("image/png", PNG + b"6")
+    server._thumbnail.cache_clear()
+    answer = browser.get("/api/examples/lobster.png")
+    assert answer.status_code == 404
+    assert answer.text.startswith("no example 'lobster'")
+    studio.folder.write("a b", to_bytes(Project(History(SavedBody(examples.snake(3))))))
+    answer = browser.get("/api/projects/a%20b.png")
+    assert (answer.headers["content-type"], answer.content) == ("image/png", PNG + b"3")
+    answer = browser.get("/api/projects/gone.png")
+    assert (answer.headers["content-type"], answer.content) == (
+        "image/svg+xml", server.ICON.read_bytes()
+    )  # fmt: skip
+
+
+def test_runs_are_given_by_their_number_and_nothing_else_is(web):
+    studio, browser = web
+    folder = studio.folder.runs("crab")
+    folder.mkdir()
+    for name in ("1.bin", "1.json", "1.npz"):
+        (folder / name).write_bytes(name.encode())
+    for name, kind in (("1.bin", "application/octet-stream"), ("1.json", "application/json")):
+        answer = browser.get(f"/api/runs/crab/{name}")
+        assert (answer.status_code, answer.text) == (200, name)
+        assert answer.headers["content-type"] == kind
+        assert answer.headers["cache-control"] == "no-cache"  # a number may be given again
+    for path in ("crab/1.npz", "crab/2.json", "lobster/1.json"):
+        answer = browser.get(f"/api/runs/{path}")
+        assert (answer.status_code, answer.text) == (404, "There is no such run.")
+    answer = browser.get("/api/runs/..%5Cx/1.json")
+    assert answer.status_code == 404
+    assert answer.text != "There is no such run."  # it is no name
