@@ -236,6 +236,9 @@ def test_sentences_about_trees_are_judged_by_the_end_of_runs():
     four = len(TREE_SEEDS)
     made = {"default": [never] * four, "distance": [never] * four, "momentum": [good] * four}
     assert list(tree_sentences(made).values()) == [False, True, True, True, False, False]
+    made["momentum"] = [good, good, good, never]  # on the last tree nothing converges first
+    assert not next(iter(tree_sentences(made).values()))
+    made["momentum"] = [good] * four
     made["default"] = [best, good, good, never]
     assert list(tree_sentences(made).values()) == [True, True, True, False, True, True]
     assert not any(tree_sentences(dict.fromkeys(TREE_LAWS, [never] * four)).values())
@@ -287,6 +290,26 @@ def test_trees_are_the_first_whose_center_starts_more_than_half_a_width_off():
             far.append(seed)
     assert tuple(far) == TREE_SEEDS
     assert len(far) == 4
+
+
+def test_trees_are_told_law_by_law_before_the_sentences():
+    t = np.array([0.0, 1.0, 2.0])
+    results = {}
+    for law, reached in zip(TREE_LAWS, (None, 0.5, 1.0), strict=True):
+        for seed in TREE_SEEDS:
+            run = SimpleNamespace(
+                t=t, distance=np.array([2.0, 1.0, 0.02]), reached=reached, v=np.zeros((3, 1))
+            )
+            results[f"tree {seed}: {law}"] = SimpleNamespace(balanced=run)
+    told = PRESETS["moll2006-fig4"].judge(results)
+    rows = [(each.what, each.found, each.holds) for each in told[:6]]
+    settled = ", ".join(["never"] * 4), ", ".join(["0.50"] * 4), ", ".join(["1.00"] * 4)
+    wanted = []
+    for law, words in zip(TREE_LAWS, settled, strict=True):
+        wanted.append((f"{law}: below a tenth for good from [s]", words, None))
+        wanted.append((f"{law}: rest error [%]", ", ".join(["1"] * 4), None))
+    assert rows == wanted
+    assert [each.found for each in told[6:]] == [""] * 6
 
 
 def test_a_tree_is_judged_by_the_last_three_tenths_of_a_second():
@@ -357,6 +380,9 @@ def on_the_way(shares):
 
 
 def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
+    pd = on_the_way([[0, 0], [0.3, -0.4], [0.05, 0.0]])
+    norm = preset_figures.PANELS["norm"].values(pd)
+    np.testing.assert_allclose(norm, [[0], [0.5], [0.05]], atol=1e-12)  # a line
     pd = on_the_way([[0, 0], [0.1, -0.3], [0.05, 0.02]])
     findings = PRESETS["giusti2015-fig7"].judge({"PD with gravity compensation": pd})
     assert [(x.found, x.holds) for x in findings] == [("30", None), ("5", None)]

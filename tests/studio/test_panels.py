@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -49,6 +50,7 @@ from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.panel import moving
 from modurob.studio.panels.papers import compute
+from modurob.studio.panels.start import Tour
 from modurob.verification import lagrange
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
@@ -174,6 +176,17 @@ def test_fields_of_balancing_take_the_place_of_those_of_control(on_page):
             assert desk["set-controller"].enabled == desk["set-estimator"].enabled == (not balances)
 
     on_page(work, examples.crab())
+
+
+@pytest.mark.parametrize(("motion", "balances"), [("balance", True), ("hold", False)])
+def test_a_page_opens_with_the_fields_of_its_motion(on_page, motion, balances):
+    async def work(desk):
+        panel = desk.page.move_panel
+        assert panel.balancing.visible == balances
+        assert {part.visible for part in panel.declared} == {not balances}
+        assert desk["set-controller"].enabled is not balances
+
+    on_page(work, examples.crab(), motion=motion)
 
 
 def test_a_field_edits_its_setting_and_says_at_itself_what_is_wrong(on_page):
@@ -1752,6 +1765,7 @@ def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
         picture = desk["dock-picture"]
         assert picture.props["aria-label"] == f"{words}5"
         assert picture.props["title"] == f"{words}5, so that it is not turned"
+        assert re.findall('<rect x="(.*?)" y="(.*?)"', picture.content) == [("1", "1"), ("38", "1")]
         for place in ('x="30" y="19">2<', 'x="8" y="19">5<', 'x="19" y="7">3<', 'x="19" y="31">4<'):
             assert place in picture.content  # the neighbor
         for place in (
@@ -2425,11 +2439,16 @@ def test_the_frame_of_a_page_has_a_logo_a_link_to_the_panel_and_a_border_to_drag
         for mode in page.panels:
             page.show(mode)
             assert page.stage.props["mode"] == mode
+            marked = [
+                m for m, tab in page.bar.modes.items() if tab.props["aria-selected"] == "true"
+            ]
+            assert marked == [mode]
             inner = [e for e in page.panels[mode].root.descendants() if "scroll" in e.classes]
             padding = page.panels[mode].root.style.get("padding")
             assert padding == ("0" if inner or mode == "build" else None)
         with page.client:
-            bar = Bar(page)
+            bar, tour = Bar(page), Tour(page)
+        assert not tour.root.visible  # until it is started
         assert (bar.undo.enabled, bar.redo.enabled) == (False, False)  # nothing is done yet
 
     on_page(work, examples.snake(2))
