@@ -209,6 +209,21 @@ def test_balancing_refuses_what_has_no_effect(stood, args, words):
     assert not stood.calls
 
 
+def test_modules_balance_as_a_tree_of_twenty_unless_told(monkeypatch):
+    found = []
+    monkeypatch.setattr(balance, "execute", lambda scenario, files: found.append(scenario))
+    called("balance")
+    called("balance", "--modules", 6, "--seed", 5, "--loss", 0.5)
+    given = [(x.name, len(x.organism), x.seed, x.hinges) for x in found]
+    assert given == [
+        ("SuperBot tree 2 of 20 modules", 20, 0, "physical"),
+        ("SuperBot tree 5 of 6 modules", 6, 5, "physical"),
+    ]
+    told = " ".join(called("balance", "--help").split())
+    assert "[default: 20]" in told
+    assert "Seed of the tree and of lost messages. [default: 2]" in told
+
+
 def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(monkeypatch):
     done, slept = [], []
 

@@ -336,6 +336,8 @@ def test_quick_is_below_half_a_second_and_small_below_5_percent(settled, rest, q
 
 def test_scenarios_of_presets_may_be_changed_and_are_those_of_the_figures_unless_told():
     assert crab_filter() == PRESETS["meister2013-fig15"].build()["EKF"]
+    cycle = crab_filter()
+    assert cycle.dt == cycle.sample_time == cycle.record == 0.01  # a state each cycle of the loop
     assert (crab_filter().seed, crab_filter(seed=3).seed) == (0, 3)
     assert crab_filter("PidLinearized", duration=2.0).duration == 2
     pd, torque = (arm_motion(law) for law in ("PD with gravity compensation", "computed torque"))
