@@ -209,6 +209,21 @@ def test_balancing_refuses_what_has_no_effect(stood, args, words):
     assert not stood.calls
 
 
+def test_modules_balance_as_a_tree_of_twenty_unless_told(monkeypatch):
+    found = []
+    monkeypatch.setattr(balance, "execute", lambda scenario, files: found.append(scenario))
+    called("balance")
+    called("balance", "--modules", 6, "--seed", 5, "--loss", 0.5)
+    given = [(x.name, len(x.organism), x.seed, x.hinges) for x in found]
+    assert given == [
+        ("SuperBot tree 2 of 20 modules", 20, 0, "physical"),
+        ("SuperBot tree 5 of 6 modules", 6, 5, "physical"),
+    ]
+    told = " ".join(called("balance", "--help").split())
+    assert "[default: 20]" in told
+    assert "Seed of the tree and of lost messages. [default: 2]" in told
+
+
 def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(monkeypatch):
     done, slept = [], []
 
@@ -242,6 +257,8 @@ def test_processes_are_killed_in_time_and_a_row_comes_each_quarter_of_a_second(m
         f"{time:6.2f} s  {distance:8.4f} widths"
         for time, distance in ((0, 0.5), (0.125, 1.0), (0.25, 1.5), (0.375, 2.0))
     ]
+    slept.clear()
+    assert called(*line, "--fault", "die:m1:0.5")  # at the end of the run is not outside of it
     slept.clear()
     facts = json.loads(called(*line, "--json"))
     assert (facts["law"], facts["speed"], len(facts["rows"])) == ("momentum", 0.5, 4)
@@ -1226,6 +1243,26 @@ def test_a_paper_is_run_by_its_script_in_the_checkout(monkeypatch, tmp_path):
         papers._known()
 
 
+def test_progress_is_shown_beside_the_output_of_a_command(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    modules = {
+        "papers.moll2006.reproduce": SimpleNamespace(reproduce="script"),
+        "papers.claims": SimpleNamespace(run=lambda *_: "claims"),
+    }
+    monkeypatch.setattr(papers, "import_module", modules.__getitem__)
+    papers._run("moll2006", tmp_path, None)
+    out, err = capsys.readouterr()
+    assert (out, "moll2006: starting" in err) == ("", True)
+    with output.bar("[a] snake", True) as show:
+        show(0.5)
+    out, err = capsys.readouterr()
+    assert (out, "[a] snake" in err) == ("", True)
+    with output.bar("[a] snake", False) as show:
+        show(0.5)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_paper_is_data_for_machines():
     claims = SimpleNamespace(
         key="a", document="b", passed=True, output=Path("out"), pictures=[Path("out/x.png")],
@@ -1337,6 +1374,34 @@ def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeyp
     assert told == [f"crab: wrote {long}.urdf"]
 
 
+def test_files_of_a_preset_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeypatch):
+    chosen = SimpleNamespace(
+        title="Arm", source="paper", statement="It works.", ours="The rest.",
+        run=lambda progress: None, judge=lambda results: [],
+    )  # fmt: skip
+    monkeypatch.setattr(preset_report, "preset", lambda name: chosen)
+    monkeypatch.setattr(preset_report, "figure", lambda *given: given)
+    monkeypatch.setattr(preset_report.charts, "write", lambda drawn, path: None)
+    long = "a_long_name_of_a_picture.png"
+    told = called("run", "--preset", "giusti2015-fig7", "--plot", long).splitlines()
+    assert told[-1] == f"wrote {long}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"), [("all", "all"), ("none", "none"), ("mass,length", ["mass", "length"])]
+)
+def test_symbols_of_equations_are_all_none_or_groups_of_them(monkeypatch, typed, taken):
+    asked = []
+
+    def equations(self, **options):
+        asked.append(options["symbols"])
+        raise mr.StateError("enough")
+
+    monkeypatch.setattr(mr.Organism, "equations", equations)
+    assert "enough" in refused("equations", "crab", "--symbols", typed)
+    assert asked == [taken]
+
+
 def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):
     wanted = []
 
@@ -1373,6 +1438,15 @@ def test_bars_of_numbers_are_from_lowest_to_highest():
     many = output.sparkline(range(47))
     assert (len(many), many[0], many[-1]) == (24, "▁", "█")
     assert output.sparkline([3.0, 1.0, 2.0], 2) == "█▁"
+
+
+def test_names_that_look_like_markup_and_numbers_are_printed_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    text = "[red]m0[/red] :snake: 3.5 'x'"
+    for stderr in (False, True):
+        output.console(stderr).print(text)
+        assert capsys.readouterr()[stderr] == f"{text}\n"
 
 
 def test_columns_of_a_table_are_as_wide_as_their_longest_word():

@@ -158,6 +158,12 @@ def test_numbers_of_a_balancing_run_are_those_of_the_run():
     }  # fmt: skip
 
 
+def test_a_body_at_rest_has_no_speeds_and_torques():
+    rest = balanced(tau=np.zeros((2, 2)), v=np.zeros((2, 2)))
+    facts = BalanceReport(SimpleNamespace(name="tree"), rest).data()
+    assert (facts["largest_torque"], facts["largest_speed"]) == (0.0, 0.0)
+
+
 def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
     """Two bodies at the end, and one that was there before: it is counted, not listed."""
     slide, free = examples.crane().model("physical"), examples.snake(2).model(base="free")

@@ -85,3 +85,15 @@ def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch):
     line = error_of(run("--no-browser"))
     for piece in ("no home folder", "--folder", "MODUROB_STUDIO"):
         assert piece in line
+
+
+def test_a_browser_is_opened_unless_told_otherwise(monkeypatch, tmp_path):
+    pytest.importorskip("nicegui")
+    from modurob.studio import server
+
+    opened = []
+    monkeypatch.setattr(server, "serve", lambda *given, browser, **_: opened.append(browser))
+    for options in ((), ("--no-browser",)):
+        done = run("--port", "0", "--folder", str(tmp_path), *options)
+        assert done.exit_code == 0, done.output
+    assert opened == [True, False]

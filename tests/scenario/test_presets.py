@@ -219,10 +219,15 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
 
 def test_lines_on_top_of_others_are_dashed_and_errors_end_with_a_gap():
     values = np.array([[0.0, 0.005, 0.02], [1.0, 1.0, 1.0]])
-    assert [preset_figures._coincides(values, k) for k in range(3)] == [False, True, False]
-    run = run_of([[1, 2], [3, 5]], estimate_q=np.array([[0.5, 0], [0, 0]]))
+    for scale in (1, 100, 0.01):  # whatever the unit
+        hidden = [preset_figures._coincides(scale * values, k) for k in range(3)]
+        assert hidden == [False, True, False]
+    dash, gap = preset_figures.OVER[1]
+    assert dash == gap  # half of the line below is seen
+    assert {style[0] for style in (*preset_figures.DASHES[1:], preset_figures.OVER)} == {0}
+    run = run_of([[1, 2], [3, 5], [4, 4]], estimate_q=np.array([[0.5, 0], [0, 0], [0, 0]]))
     error = preset_figures._error(run, run.trajectory.q, "estimate_q")
-    np.testing.assert_array_equal(error, [[0.5, 2], [np.nan, np.nan]])
+    np.testing.assert_array_equal(error, [[0.5, 2], [3, 5], [np.nan, np.nan]])
 
 
 def test_sentences_about_trees_are_judged_by_the_end_of_runs():
@@ -231,6 +236,9 @@ def test_sentences_about_trees_are_judged_by_the_end_of_runs():
     four = len(TREE_SEEDS)
     made = {"default": [never] * four, "distance": [never] * four, "momentum": [good] * four}
     assert list(tree_sentences(made).values()) == [False, True, True, True, False, False]
+    made["momentum"] = [good, good, good, never]  # on the last tree nothing converges first
+    assert not next(iter(tree_sentences(made).values()))
+    made["momentum"] = [good] * four
     made["default"] = [best, good, good, never]
     assert list(tree_sentences(made).values()) == [True, True, True, False, True, True]
     assert not any(tree_sentences(dict.fromkeys(TREE_LAWS, [never] * four)).values())
@@ -284,6 +292,26 @@ def test_trees_are_the_first_whose_center_starts_more_than_half_a_width_off():
     assert len(far) == 4
 
 
+def test_trees_are_told_law_by_law_before_the_sentences():
+    t = np.array([0.0, 1.0, 2.0])
+    results = {}
+    for law, reached in zip(TREE_LAWS, (None, 0.5, 1.0), strict=True):
+        for seed in TREE_SEEDS:
+            run = SimpleNamespace(
+                t=t, distance=np.array([2.0, 1.0, 0.02]), reached=reached, v=np.zeros((3, 1))
+            )
+            results[f"tree {seed}: {law}"] = SimpleNamespace(balanced=run)
+    told = PRESETS["moll2006-fig4"].judge(results)
+    rows = [(each.what, each.found, each.holds) for each in told[:6]]
+    settled = ", ".join(["never"] * 4), ", ".join(["0.50"] * 4), ", ".join(["1.00"] * 4)
+    wanted = []
+    for law, words in zip(TREE_LAWS, settled, strict=True):
+        wanted.append((f"{law}: below a tenth for good from [s]", words, None))
+        wanted.append((f"{law}: rest error [%]", ", ".join(["1"] * 4), None))
+    assert rows == wanted
+    assert [each.found for each in told[6:]] == [""] * 6
+
+
 def test_a_tree_is_judged_by_the_last_three_tenths_of_a_second():
     t = np.linspace(0.0, 2.0, 17)
     distance = np.array([2.0] * 13 + [1.0, 0.2, 0.4, 0.6])
@@ -308,6 +336,8 @@ def test_quick_is_below_half_a_second_and_small_below_5_percent(settled, rest, q
 
 def test_scenarios_of_presets_may_be_changed_and_are_those_of_the_figures_unless_told():
     assert crab_filter() == PRESETS["meister2013-fig15"].build()["EKF"]
+    cycle = crab_filter()
+    assert cycle.dt == cycle.sample_time == cycle.record == 0.01  # a state each cycle of the loop
     assert (crab_filter().seed, crab_filter(seed=3).seed) == (0, 3)
     assert crab_filter("PidLinearized", duration=2.0).duration == 2
     pd, torque = (arm_motion(law) for law in ("PD with gravity compensation", "computed torque"))
@@ -352,6 +382,9 @@ def on_the_way(shares):
 
 
 def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
+    pd = on_the_way([[0, 0], [0.3, -0.4], [0.05, 0.0]])
+    norm = preset_figures.PANELS["norm"].values(pd)
+    np.testing.assert_allclose(norm, [[0], [0.5], [0.05]], atol=1e-12)  # a line
     pd = on_the_way([[0, 0], [0.1, -0.3], [0.05, 0.02]])
     findings = PRESETS["giusti2015-fig7"].judge({"PD with gravity compensation": pd})
     assert [(x.found, x.holds) for x in findings] == [("30", None), ("5", None)]

@@ -67,7 +67,9 @@ def test_a_module_docked_with_another_side_is_told_and_turning_it_helps(session)
 
 
 def test_a_body_without_scouts_is_told():
-    assert "made of Scouts" in advice(Organism.start("backbone")).text
+    now = advice(Organism.start("backbone"))
+    assert "made of Scouts" in now.text
+    assert now.done == 0
 
 
 def test_what_stands_in_the_way_is_named(session):

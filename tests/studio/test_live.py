@@ -22,6 +22,7 @@ from modurob.studio.studio import Studio
 
 SETTLED = 1e-2  # [rad] some time after a motion, with torques of 5 ms each
 LATE = 1e-3  # [rad, m] that joints near rest move in two cycles
+LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
 TIP = "m2"
 
 
@@ -307,6 +308,27 @@ def test_what_cannot_be_live_says_why(session, awaited, monkeypatch):
         live.on_processes(body(), LiveOptions())
 
 
+def test_a_robot_is_switched_off_when_the_last_page_goes(tmp_path, awaited):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("arm")
+    session.change("build", body())
+    session.live = Live(session, simulated)
+
+    async def drive():
+        await session.live.start(LiveOptions())
+        leave = session.listen(lambda topic: None)
+        studio.close(session)
+        await asyncio.sleep(0.01)
+        assert session.live.on  # another page shows it
+        leave()
+        studio.close(session)
+        async with asyncio.timeout(LONG_S):
+            while session.live.on:
+                await asyncio.sleep(0.005)
+
+    awaited(drive())
+
+
 @pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")
 def test_processes_move_and_none_is_left_when_the_last_page_goes(tmp_path, awaited):
     studio = Studio(Folder(tmp_path))
@@ -519,3 +541,27 @@ def test_modules_with_several_joints_are_measured_joint_by_joint():
 
 def test_a_robot_without_wishes_has_perfect_sensors_and_the_gravity_of_the_earth():
     assert LiveOptions() == ("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 9.81)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")
+def test_processes_have_the_options_that_are_given_and_end_where_no_robot_can_be(monkeypatch):
+    made, ended = [], []
+
+    def bus(law, **options):
+        made.append((law, options))
+        builder = SimpleNamespace(gravity=options["gravity"])
+        return SimpleNamespace(
+            builder=builder, wait="wait", clock="clock", close=lambda: ended.append(law)
+        )
+
+    monkeypatch.setattr(live, "ProcessBus", bus)
+    robot = live.on_processes(body(), LiveOptions("PdGravity", 0.01, 0.1, 0.2, 0.3, 1.6))
+    moon = (0.0, 0.0, -1.6)
+    plant = PlantOptions(gravity=moon, noise_q=0.1, noise_v=0.2)
+    assert made == [("PdGravity", {"plant": plant, "period": 0.01, "loss": 0.3, "gravity": moon})]
+    assert (robot.clock, robot._wait, ended) == ("clock", "wait", [])
+    assert robot._whole.gravity.tolist() == [*moon]
+    monkeypatch.setattr(live, "LiveRobot", lambda *given, **named: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        live.on_processes(body(), LiveOptions())
+    assert ended == ["ComputedTorque"]

@@ -3,8 +3,10 @@
 import asyncio
 import gc
 import json
+import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +15,16 @@ import numpy as np
 import pytest
 
 from modurob import Organism, StateError, catalog, examples
+from modurob.scenario.bodies import EXAMPLES
+from modurob.scenario.fields import FIELDS
 from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
-from modurob.studio import edits, exports, formulas, guard, keyframes, live, live_session
+from modurob.studio import edits, exports, formulas, guard, imports, keyframes, live, live_session
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
+from modurob.walking.zoo import ZOO
 
 pytest.importorskip("nicegui")
 
@@ -30,18 +35,23 @@ from nicegui.outbox import Outbox
 
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
+from modurob.studio import page as page_module
 from modurob.studio import view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import understand as understand_panel
+from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.live import MOST_AHEAD, SLOWEST_S
 from modurob.studio.panels.panel import moving
 from modurob.studio.panels.papers import compute
+from modurob.studio.panels.start import Tour
+from modurob.verification import lagrange
 
 LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
 TURNS = 50  # of the loop of events: more than any chain of tasks here has
@@ -166,6 +176,17 @@ def test_fields_of_balancing_take_the_place_of_those_of_control(on_page):
             assert desk["set-controller"].enabled == desk["set-estimator"].enabled == (not balances)
 
     on_page(work, examples.crab())
+
+
+@pytest.mark.parametrize(("motion", "balances"), [("balance", True), ("hold", False)])
+def test_a_page_opens_with_the_fields_of_its_motion(on_page, motion, balances):
+    async def work(desk):
+        panel = desk.page.move_panel
+        assert panel.balancing.visible == balances
+        assert {part.visible for part in panel.declared} == {not balances}
+        assert desk["set-controller"].enabled is not balances
+
+    on_page(work, examples.crab(), motion=motion)
 
 
 def test_a_field_edits_its_setting_and_says_at_itself_what_is_wrong(on_page):
@@ -441,13 +462,15 @@ def test_a_walk_is_set_up_by_one_click_and_joints_are_locked_and_unlocked(on_pag
 # -- the bar and the page --------------------------------------------------------------------------
 
 
-def test_the_theme_goes_round_and_shows_its_picture(on_page):
+def test_the_theme_goes_round_and_shows_its_picture(on_page, monkeypatch):
     async def work(desk):
-        bar, seen = desk.page.bar, []
+        bar, seen, kept = desk.page.bar, [], []
+        monkeypatch.setattr(ui, "run_javascript", kept.append)
         for _ in range(3):
             desk.click("light")
             seen.append((bar.dark.value, bar.theme.props["icon"]))
         assert seen == [(False, "light_mode"), (True, "dark_mode"), (None, "brightness_auto")]
+        assert kept == [f"localStorage.setItem('modurob-theme', '{dark}')" for dark, _ in seen]
         bar.set_theme(True)
         assert bar.theme.props["icon"] == "dark_mode"
 
@@ -1024,6 +1047,9 @@ def test_live_moves_holds_and_records_a_robot_with_words_on_it(on_page, monkeypa
         assert (panel.off.visible, panel.start.visible, panel.end.visible) == (True, True, False)
         assert "set_state" in [name for name, _ in desk.told[drawn:]]  # the project's own body
         assert (panel._goals, panel.problem.text) == ({}, "")
+        drawn = len(desk.told)
+        panel.refresh("live")
+        assert "set_state" not in [name for name, _ in desk.told[drawn:]]  # it is there already
         assert not desk.all("live-m0")
         desk.click("live-go")  # of no robot: nothing happens
         desk.click("live-zero")
@@ -1356,7 +1382,10 @@ def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
         desk["new-name"].value = "my snake"
         elements = page.client.elements.values()
         button = [e for e in elements if getattr(e, "text", "") == "Save a copy"][-1]
+        said: list[str] = []
+        monkeypatch.setattr(ui, "run_javascript", said.append)
         desk.event(button)
+        assert said == ["window.modurob.leaving = true"]  # nothing is lost: no warning
         assert went[-1] == "/project/my%20snake"
         assert studio.session("my snake").organism == desk.session.organism
 
@@ -1736,6 +1765,7 @@ def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
         picture = desk["dock-picture"]
         assert picture.props["aria-label"] == f"{words}5"
         assert picture.props["title"] == f"{words}5, so that it is not turned"
+        assert re.findall('<rect x="(.*?)" y="(.*?)"', picture.content) == [("1", "1"), ("38", "1")]
         for place in ('x="30" y="19">2<', 'x="8" y="19">5<', 'x="19" y="7">3<', 'x="19" y="31">4<'):
             assert place in picture.content  # the neighbor
         for place in (
@@ -2156,3 +2186,438 @@ def test_a_body_whose_settings_do_not_fit_is_drawn_on_a_fixed_base(on_page):
 def test_joints_are_counted_in_words(move, locked, words):
     joints: Any = SimpleNamespace(joint_names=range(move), locked=range(locked))
     assert moving(joints) == words
+
+
+# -- looks and first values ------------------------------------------------------------------------
+
+
+def all_open(desk):
+    """Every panel filled and every dialog open, with three runs and a removed one."""
+    page, opened = desk.page, {}
+    usual = page.dialog
+
+    def dialog(label, width, after=None):
+        opened[label] = width
+        return usual(label, width, after)
+
+    async def computed(*arguments, **options):
+        raise JobCanceled
+
+    page.dialog, page.figures.run = dialog, computed
+    for mode in page.panels:
+        page.show(mode)
+    names = "open", "project", "export", "help", "own-module", "delete-runs"
+    for name in (*names, "preset-giusti2015-fig7"):
+        desk.click(name)
+    desk.event(desk.items("Rename…")[-1])
+    return opened
+
+
+FOUR_RUNS = [record(1), record(2), record(3), record(4, removed=True)]
+EXPLAINED = {  # what the notes of panels and dialogs begin with
+    "R over a free place turns the new module", "Or in the 3D view: drag a body",
+    "Pose the body, keep the pose at a time", "Numbers of all 3 modules; choose a module",
+    "Removed; click to bring back:", "Start switches on one process for each module.",
+    "Click a module to choose it, with Shift several.", "A project, an organism, URDF or CoBRA;",
+    "On the ground, with a gait tuned for the body;", "Choose a datasheet: a JSON or TOML file",
+    "Click a cell of the plan to place the first module",
+}  # fmt: skip
+STEPS = {  # of the arrows of number fields
+    1: {"live-period", "set-delay", "set-seed"},
+    0.5: {"live-seconds", "set-ramp"},
+    0.1: {
+        "keyframe-time", "set-ground_friction", "set-move_time", "set-amplitude", "set-frequency",
+        "set-settling_time", "set-drive_friction",
+    },
+    0.05: {"live-loss", "set-loss", "set-masses"},
+    0.01: {"set-noise_tau"},
+    0.001: {
+        "live-noise_q", "live-noise_v", "set-noise_q", "set-noise_v", "set-sample_time",
+        "set-torque_delay",
+    },
+}  # fmt: skip
+
+
+def test_fields_of_panels_and_dialogs_look_alike_and_have_steps_that_fit(on_page):
+    async def work(desk):
+        all_open(desk)
+        elements = [*desk.page.client.elements.values()]
+        steps: dict[Any, set[str]] = {}
+        for field in elements:
+            if isinstance(field, ui.number | ui.select | ui.input | ui.textarea):
+                wanted = {"dense", "outlined"}
+                if isinstance(field, ui.select):
+                    wanted |= {"options-dense"}
+                assert wanted <= {*field.props}, field.props
+                if field.props.get("step") is not None:
+                    steps.setdefault(field.props["step"], set()).add(field.props["data-testid"])
+        assert steps == STEPS
+        assert (desk["keyframe-time"].props["min"], desk["live-seconds"].value) == (0, 2)
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_widths_of_panels_and_dialogs_are_on_a_grid_of_ten_pixels(on_page):
+    async def work(desk):
+        widths, shown = all_open(desk), PRESETS["giusti2015-fig7"]
+        assert {*widths} == {
+            "Open", "Name of the project", "Export and share", "Help", "Your own module",
+            "Delete removed runs", "Name of run 1", f"{shown.source}: {shown.title}",
+        }  # fmt: skip
+        assert {*page_module.WIDTHS_PX} == {*desk.page.panels}
+        assert {width % 10 for width in (*widths.values(), *page_module.WIDTHS_PX.values())} == {0}
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_panels_and_dialogs_explain_themselves(on_page):
+    async def work(desk):
+        all_open(desk)
+        elements = [*desk.page.client.elements.values()]
+        texts = [e.text for e in elements if isinstance(e, ui.label)]
+        assert {x for x in EXPLAINED if not any(text.startswith(x) for text in texts)} == set()
+        assert str(desk.page.studio.folder.path) in texts  # where projects are kept
+        rows = {e.text for e in elements if isinstance(e, ui.label) and "strong" in e.classes}
+        named = [e.props["aria-label"] for e in elements if isinstance(e, ui.button) and
+                 e.text == "Export"]  # fmt: skip
+        assert {f"Export {row}" for row in rows} == {*named}
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_what_scrolls_can_be_reached_by_keys_and_has_a_name(on_page):
+    async def work(desk):
+        elements = desk.page.client.elements.values()
+        named = [e.props["aria-label"] for e in elements if "tabindex" in e.props]
+        assert {"Matrices and equations", "Plots", "Settings", "Live robot"} <= {*named}
+
+    on_page(work, examples.snake(3))
+
+
+def test_bars_of_progress_are_empty_until_there_is_some_and_have_no_number(on_page):
+    async def work(desk):
+        all_open(desk)
+        bars = [e for e in desk.page.client.elements.values() if isinstance(e, ui.linear_progress)]
+        assert [bar.value for bar in bars] == [0.0] * 4
+        assert not any(e.default_slot.children for e in bars)
+
+    on_page(work, examples.snake(3), FOUR_RUNS)
+
+
+def test_kinds_of_modules_have_the_color_and_symbol_of_the_stage(on_page):
+    async def work(desk):
+        for name in ("backbone", "scout", "superbot"):
+            kind = catalog[name]
+            swatch, label = desk[f"kind-{name}"].default_slot.children
+            assert swatch.style["background"] == view_data.main_color(kind)
+            assert (swatch.text, label.text) == (kind.symbol, view_data.label(kind))
+            assert desk[f"kind-{name}"].props["title"] == kind.title
+        with desk.page.client:
+            place = uploader(print, print, "file")
+        assert place.props["auto-upload"] is True
+
+    on_page(work, examples.snake(3))
+
+
+def test_symbols_of_lagranges_equations_are_explained(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-lagrange")
+        session = desk.session
+        found = lagrange.printed(session.body(), session.model())
+        texts = desk.texts(desk.page.panels["understand"].root)
+        assert {found.symbols, *found.lines} <= {*texts}
+        assert texts[-1].startswith("A run without controller has the solution")
+
+    on_page(work, examples.crane(), hinges="physical", controller="none", motion="none")
+
+
+def test_the_list_of_runs_under_move_follows_them_and_its_process_is_prepared(on_page):
+    async def work(desk):
+        page, ready = desk.page, []
+        desk.session.runner.worker.prepare = lambda: ready.append(page.mode)
+        page.show("move")
+        assert ready == ["move"]
+        box = page.move_panel.list._box
+
+        def marked():
+            return [
+                e.props["data-testid"]
+                for e in box.descendants()
+                if "run" in e.classes and "on" in e.classes
+            ]
+
+        assert marked() == []
+        page.show_run(2)
+        assert marked() == ["run-2"]
+        desk.session.edit_run(2, removed=True)
+        await desk.settled()
+        assert desk.texts(box) == [
+            "Runs", "1: a fall, 0.1 s", "Removed; click to bring back:", "2: a fall, 0.1 s"
+        ]  # fmt: skip
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_runs_whose_files_are_gone_cannot_be_compared_and_say_so(on_page):
+    async def work(desk):
+        desk.page.show("see")
+        desk.page.show_run(1, 2)
+        texts = desk.texts(desk.page.panels["see"].comparison._box)
+        assert texts == ["Run 1 beside run 2", "the files of run 1 are gone; run it again"]
+
+    on_page(work, examples.snake(3), [record(1), record(2)])
+
+
+def test_examples_and_projects_are_shown_by_pictures_that_load_when_they_are_seen(on_page):
+    async def work(desk):
+        desk.session.save()
+        desk.click("open")
+        entry = desk.page.studio.folder.entries()[0]
+        for name, source in (
+            ("example-crab", "/api/examples/crab.png"),
+            ("open-robot", f"/api/projects/robot.png?{entry.changed}"),
+        ):
+            picture = desk[name].default_slot.children[0]
+            told = {key: picture.props[key] for key in ("src", "alt", "loading")}
+            assert told == {"src": source, "alt": "", "loading": "lazy"}
+
+    on_page(work, examples.snake(2))
+
+
+def test_runs_are_ordered_as_it_is_chosen_from_three_on(on_page):
+    async def work(desk):
+        panel = desk.page.move_panel
+
+        def rows():
+            found = (e for e in panel.list._box.descendants() if "run" in e.classes)
+            return [e.props["data-testid"] for e in found]
+
+        desk.page.show("move")
+        orders = [e for e in panel.list._box.descendants() if isinstance(e, ui.select)]
+        assert rows() == ["run-3", "run-2", "run-1"]
+        with desk.page.client:
+            orders[0].value = "seconds"
+        assert rows() == ["run-1", "run-3", "run-2"]
+        desk.session.edit_run(3, removed=True)
+        await desk.settled()
+        assert not [e for e in panel.list._box.descendants() if isinstance(e, ui.select)]
+        assert rows() == ["run-1", "run-2"]  # still the longest first
+
+    runs = [record(1, seconds=9.0), record(2, seconds=1.0), record(3, seconds=3.0)]
+    on_page(work, examples.snake(3), runs)
+
+
+def test_errors_stay_longer_than_a_glance_in_several_lines_and_can_be_closed(on_page, monkeypatch):
+    async def work(desk):
+        shown = []
+        monkeypatch.setattr(ui, "notify", lambda text, **look: shown.append(look))
+        desk.page.show_error("no room")
+        page_module.unforeseen(ValueError("x"))
+        assert [look["timeout"] for look in shown] == [9000, 12000]  # [ms]
+        for look in shown:
+            assert (look["multi_line"], look["close_button"]) == (True, "OK")
+
+    on_page(work)
+
+
+def test_the_frame_of_a_page_has_a_logo_a_link_to_the_panel_and_a_border_to_drag(on_page):
+    async def work(desk):
+        page = desk.page
+        elements = [*page.client.elements.values()]
+        logo = next(e for e in elements if isinstance(e, ui.html) and "<svg" in e.content)
+        assert logo.parent_slot.parent.classes[0] == "brand"
+        assert [e.text for e in elements if isinstance(e, ui.link)] == ["Skip to the panel"]
+        assert all("skip" in e.classes for e in elements if isinstance(e, ui.link))
+        assert sum(isinstance(e, view.Divider) for e in elements) == 1
+        timer = page.panels["live"].timer
+        assert (timer.active, timer.interval) == (
+            False,
+            1 / 30,
+        )  # until there is a robot
+        assert PANEL_DELAY_S <= 0.1  # a drag is not followed later than eyes notice
+        for mode in page.panels:
+            page.show(mode)
+            assert page.stage.props["mode"] == mode
+            marked = [
+                m for m, tab in page.bar.modes.items() if tab.props["aria-selected"] == "true"
+            ]
+            assert marked == [mode]
+            inner = [e for e in page.panels[mode].root.descendants() if "scroll" in e.classes]
+            padding = page.panels[mode].root.style.get("padding")
+            assert padding == ("0" if inner or mode == "build" else None)
+        with page.client:
+            bar, tour = Bar(page), Tour(page)
+        assert not tour.root.visible  # until it is started
+        assert (bar.undo.enabled, bar.redo.enabled) == (False, False)  # nothing is done yet
+
+    on_page(work, examples.snake(2))
+
+
+def test_another_kind_shows_where_it_could_dock(on_page):
+    async def work(desk):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        drawn, shown = count("set_state"), count("set_palette")
+        desk.page.choose("superbot")
+        assert (count("set_state"), count("set_palette")) == (drawn + 1, shown + 2)
+        kind = view_data.kind_data(catalog["superbot"])
+        assert desk.sent("set_palette") == (kind,)
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_keyframe_is_chosen_by_a_click_and_not_by_keeping_it(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        assert desk.all("keyframe-1")
+        assert not desk.all("keyframe-remove")
+        desk.click("keyframe-1")
+        assert "on" in desk["keyframe-1"].classes
+        assert desk.all("keyframe-remove")
+        desk["keyframe-time"].value = 1.0
+        desk.click("keyframe-keep")
+        await desk.settled()
+        assert "on" not in desk["keyframe-1"].classes
+        assert desk["keyframe-time"].value == 2.0  # for the next one
+        desk.session.keep_keyframe(3.0)  # in another tab
+        await desk.settled()
+        assert desk["keyframe-time"].value == 4.0
+
+    frames = [
+        keyframes.KeyFrame(0.0, {"m1.hinge": 0.0}),
+        keyframes.KeyFrame(1.0, {"m1.hinge": 0.5}),
+    ]
+    points = keyframes.rows(frames)
+    on_page(work, examples.snake(3), motion="spline", points=points)
+
+
+TITLES = {
+    "module-copy": "With all beyond it (Ctrl+C)", "module-paste": "With all beyond it (Ctrl+V)",
+    "module-repeat": "With all beyond it (Ctrl+D)", "module-mirror": "With all beyond it (Ctrl+M)",
+    "walk": "Set a free base, ground and a gait, and run it",
+    "reach": "Run from all joints at zero smoothly to this pose",
+    "draw-path": "Drag a body in the 3D view along the path it shall follow",
+}  # fmt: skip
+
+
+def test_buttons_say_what_they_do_and_those_that_remove_warn(on_page):
+    async def work(desk):
+        desk.page.select("m1")
+        desk.page.show("move")
+        await desk.settled()
+        assert {name: desk[name].props["title"] for name in TITLES} == TITLES
+        assert desk["run-state"].style["white-space"] == "pre-line"  # what a walk set, below
+        desk.click("take-points")
+        assert "no run" in desk.notes[-1]
+        desk.session.save()
+        desk.click("open")
+        desk.click("delete-robot")
+        for name in ("remove-module", "delete-robot-ok"):
+            assert "danger" in desk[name].classes
+        desk.click("export")
+        cancel = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+        assert not next(e for e in reversed(cancel) if e.text == "Cancel").enabled
+        with desk.page.client:
+            place = uploader(print, print, "file")
+        assert place.props["accept"].split(",") == [*imports.ENDINGS]
+
+    on_page(work, examples.snake(3))
+
+
+def test_what_is_marked_is_sent_to_the_browser(on_page, monkeypatch):
+    async def work(desk):
+        page, updated = desk.page, []
+        monkeypatch.setattr(Outbox, "enqueue_update", lambda self, element: updated.append(element))
+        page.show("understand")
+        assert {*page.bar.modes.values(), page.stage} <= {*updated}
+        for name, marked in (
+            ("part-joints", page.panels["understand"].tabs),
+            ("view-tree", page.build_panel.views),
+        ):
+            updated.clear()
+            desk.click(name)
+            assert {*marked.values()} <= {*updated}
+
+    on_page(work, examples.snake(2))
+
+
+def test_an_empty_project_offers_all_examples_walkers_and_figures(on_page):
+    async def work(desk):
+        offered = [f"example-{name}" for name in EXAMPLES]
+        offered += [f"walker-{name}" for name in ZOO] + [f"preset-{name}" for name in PRESETS]
+        assert {name: len(desk.all(name)) for name in offered} == dict.fromkeys(offered, 1)
+        desk.click("open")
+        assert {name: len(desk.all(name)) for name in offered} == dict.fromkeys(offered, 2)
+        html = [e.content for e in desk.page.client.elements.values() if isinstance(e, ui.html)]
+        assert "<h2>Build a modular robot</h2>" in html
+        brand = next(e for e in desk.page.client.elements.values() if "brand" in e.classes)
+        assert desk.texts(brand) == ["modurob studio"]
+        desk.click("export")
+        assert "There is no module yet: place one under Build." in desk.texts(
+            desk.page.client.layout
+        )
+        desk.session.change("the crab", examples.crab())
+        page, tour = desk.page, desk.page.tour
+        tour.running = True
+        tour.refresh()
+        words = "Let it walk on the ground, or let a wave run through its joints"
+        assert any(text.startswith(words) for text in desk.texts(tour.root))
+        assert page.panels["live"].sliders.props["goals"] is True
+        assert "goals" not in page.move_panel.sliders.props
+
+    on_page(work)
+
+
+def test_dialogs_say_what_is_exported_and_which_keys_there_are(on_page, monkeypatch):
+    async def work(desk):
+        monkeypatch.setattr(files_panel.video, "ffmpeg", lambda: None)
+        desk.click("export")
+        texts = desk.texts(desk.page.client.layout)
+        assert {"1: a fall", "Film, MP4: pip install imageio-ffmpeg to have it."} <= {*texts}
+        assert not desk.all("export-mp4")
+        desk.click("help")
+        html = [e.content for e in desk.page.client.elements.values() if isinstance(e, ui.html)]
+        (keys,) = (content for content in html if "Ctrl+Z" in content)
+        for key, what in files_panel.KEYS:
+            assert f"<b>{key}</b></td>" in keys
+            assert f">{what}</td>" in keys
+        desk.session.save()
+        desk.click("open")
+        changed = desk.page.studio.folder.entries()[0].changed
+        day = datetime.fromtimestamp(changed).strftime("%d %b %Y, %H:%M")
+        assert desk.texts(desk["open-robot"]) == ["robot", day]
+        desk.click("delete-robot")
+        keep = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+        desk.event(next(e for e in reversed(keep) if e.text == "Keep"))
+        assert desk["open-problem"].text == ""
+        assert desk["delete-robot"].props["aria-label"] == "Delete robot"
+        desk.session.edit_run(1, removed=True)
+        desk.click("export")
+        words = "There is no run yet: press Run under Move."
+        assert words in desk.texts(desk.page.client.layout)
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_parts_of_understand_begin_with_words(on_page):
+    async def work(desk):
+        panel = desk.page.panels["understand"]
+        desk.page.show("understand")
+        for part, words in (
+            ("joints", f"{moving(desk.session.model())} (hinges: physical). Hover a row to see"),
+            ("dh", "Every joint of every module, the base fixed (physical)."),
+        ):
+            desk.click(f"part-{part}")
+            assert any(text.startswith(words) for text in desk.texts(panel.root))
+        desk.click("part-equations")
+        assert "Color: size of the entry in the pose of the sliders." in desk.texts(panel.root)
+        html = [e.content for e in panel.root.descendants() if isinstance(e, ui.html)]
+        assert html[0].startswith('<math display="block"><mi>M</mi>')
+        assert not desk["cancel-formula"].visible
+        for name in ("target", "gains", "pushes"):  # what may be typed
+            tips = [e.text for e in desk[f"set-{name}"].descendants() if isinstance(e, ui.tooltip)]
+            assert tips == [FIELDS[name].help]
+
+    on_page(work, examples.snake(3), hinges="physical")

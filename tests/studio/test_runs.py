@@ -546,7 +546,13 @@ def test_modules_of_the_users_own_dock_during_a_run(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("my crab", "my_crab"), ("2 legs", "robot_2_legs"), ("ä", "robot"), ("_x_", "x")],
+    [
+        ("my crab", "my_crab"),
+        ("2 legs", "robot_2_legs"),
+        ("ä", "robot"),
+        ("_x_", "x"),
+        ("a1", "a1"),
+    ],
 )
 def test_names_become_words_of_other_programs(name, word):
     assert exports.word(name) == word

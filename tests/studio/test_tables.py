@@ -135,6 +135,17 @@ def test_entries_of_large_matrices_have_no_index(size, labeled):
     assert html.count("data-entry=") == size**2
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e9])
+def test_entries_are_colored_by_the_root_of_their_size_whatever_their_unit(unit):
+    html = tables.entries("M", unit * np.array([[4.0, -1.0], [0.0, 0.25]]), "M[1,2]")
+    assert re.findall(r"--share: (.*?)%", html) == ["100", "50", "0", "25"]
+    assert re.findall(r'class="(\w*)" title', html) == ["", "on", "zero", ""]
+    assert f'title="M[1,2] = {-unit:.4g}" aria-label="M[1,2]"' in html
+    zeros = tables.entries("N", np.zeros((2, 1)), "N[1]")
+    assert re.findall(r"--share: (.*?)%", zeros) == ["0", "0"]
+    assert re.findall(r'data-entry="(.*?)"', zeros) == ["N[1]", "N[2]"]
+
+
 def test_accelerations_are_those_of_lagrange_with_the_units_of_their_joints():
     crane = examples.crane()
     model = crane.model("physical")

@@ -57,9 +57,11 @@ def bar(title: str, wanted: bool) -> Iterator[Callable[..., None]]:
 def sparkline(values: Sequence[float], width: int = 24) -> str:
     """Numbers as a line of blocks, some of them where there is no room for all."""
     valid = [x for x in values if np.isfinite(x)]
+    if not valid:
+        return ""
     places = np.linspace(0, len(valid) - 1, min(len(valid), width)).round().astype(int)
     shown = [valid[k] for k in places.tolist()]
-    low, high = min(shown, default=0.0), max(shown, default=0.0)
+    low, high = min(shown), max(shown)
     scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
     return "".join(BLOCKS[round((x - low) * scale)] for x in shown)
 

@@ -164,7 +164,7 @@ def execute(
         return
     report.print()
     for each in loads:
-        output.console().print(f"loads on connectors\n{each}", soft_wrap=True, highlight=False)
+        output.console().print(f"loads on connectors\n{each}", soft_wrap=True)
     for file in files:
         output.console().print(f"wrote {file}", soft_wrap=True)
 

@@ -59,9 +59,10 @@ def command(
     console.print(output.summary(title, organism), soft_wrap=True)
     console.print()
     _print_joints(console, models)
-    if len(organism) > 1 and (len(organism) <= LARGEST_TABLES if matrices is None else matrices):
-        _print_matrices(console, organism)
-    elif matrices is None and len(organism) > LARGEST_TABLES:
+    if len(organism) <= LARGEST_TABLES if matrices is None else matrices:
+        if len(organism) > 1:
+            _print_matrices(console, organism)
+    elif matrices is None:
         console.print(f"{len(organism)} modules: matrices left out; --matrices shows them.")
     for path in written.values():
         console.print(f"wrote {path}", soft_wrap=True)

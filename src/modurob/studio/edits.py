@@ -201,7 +201,8 @@ def shifted(organism: Organism, name: str, step: int) -> Organism:
     """A module, with all beyond it, at the next port where it can dock; -1: the previous."""
     held = organism.docking(name)
     free = [site for site in moves(organism, name) if not site.why]
-    now = [(site.module, site.port) for site in free].index((held.parent, held.port)) if held else 0
+    assert held is not None  # else `moves` has refused: it is the base
+    now = [(site.module, site.port) for site in free].index((held.parent, held.port))
     to = free[(now + step) % len(free)]
     return move(organism, name, to.module, to.port, to.child_port, to.turn)
 

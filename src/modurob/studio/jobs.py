@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import math
 import multiprocessing
 import signal
 import time
@@ -119,7 +120,7 @@ class _ProgressSender:
     """Sends progress through the pipe, not too often."""
 
     def __init__(self, pipe: Connection) -> None:
-        self._pipe, self._last = pipe, -REPORT_S
+        self._pipe, self._last = pipe, -math.inf
 
     def __call__(self, done: float) -> None:
         now = time.monotonic()

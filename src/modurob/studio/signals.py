@@ -184,7 +184,7 @@ def _contacts(part: BodyTrajectory, ground: Ground) -> dict[str, Any]:
         support.append([] if region is None else [_plain(corner) for corner in region.corners])
         inside.append(region is not None and region.contains(center))
         shown.append([])
-        for body in np.flatnonzero(np.abs(force).max(axis=-1) > 0).tolist():
+        for body in np.flatnonzero(force.any(axis=1)).tolist():
             own = np.flatnonzero(bodies == body)
             # the deepest corner counts in any case: bristles hold a little above the ground
             share = np.maximum(depth[own], TINY * (depth[own] == depth[own].max()))

@@ -48,7 +48,7 @@ class RunList(Redrawn):
                 chosen = ui.select(orders, value=self.order, on_change=self._sort)
                 chosen.props('dense outlined options-dense aria-label="Order of runs"')
                 test_id(chosen, "run-order")
-        words = run_table.tags(runs) if len(runs) > 1 else {}
+        words = run_table.tags(runs)
         with ui.element("div").style("display: grid; gap: 4px"):
             for run in sorted(runs, key=run_table.ORDERS[self.order][1]):
                 self._row(run, words.get(run.number, ""))
