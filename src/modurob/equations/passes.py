@@ -224,10 +224,10 @@ class Quantity(NamedTuple):
 
     def result_size(self, joints: int, free_base: bool, bodies: int) -> int:
         """Numbers of the result, and of the matrices that only `finish` needs."""
-        shape = self.shape(joints, free_base, bodies)
+        nv = joints + (6 if free_base else 0)
         if self.per == "pair":
-            return self.passes.matrices * math.prod(shape) // self.entries
-        return math.prod(shape)
+            return self.passes.matrices * nv * nv
+        return math.prod(self.shape(joints, free_base, bodies))
 
     def checked(self, entries: Sequence[Any]) -> Sequence[Any]:
         """Numbers of a joint, a body or the whole, if they are as many as in the shape."""
