@@ -15,7 +15,7 @@ from modurob.checks import (
     takes,
     whole,
 )
-from modurob.errors import choices
+from modurob.errors import choices, one_line
 from oracles import complains
 
 JOINTS = ("hip", "knee")
@@ -117,3 +117,9 @@ def test_functions_take_what_their_signature_allows():
     assert not takes("no function")
     assert takes(dict.fromkeys, [])
     assert takes(max, 1, 2)  # of C, without a signature: the call itself will tell
+
+
+def test_messages_of_a_thousand_characters_stay_whole_and_longer_ones_keep_both_ends():
+    text = "".join(chr(97 + k % 26) for k in range(1001))
+    assert one_line(text[:1000]) == text[:1000]
+    assert one_line(text) == text[:800] + " ... " + text[-100:]

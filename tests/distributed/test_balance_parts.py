@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep
+from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
@@ -170,6 +170,8 @@ def test_faults_come_in_the_order_of_their_times():
     Fault(0.0, "a", "die")
     with complains(mr.StateError, "time of a fault"):
         Fault(-0.1, "a", "die")
+    with complains(mr.UnknownNameError, "no fault 'sleep': faults are freeze, die, reboot"):
+        Fault(0.1, "a", "sleep")
 
 
 def test_servos_hold_with_stiffness_and_friction_up_to_their_torque():
@@ -368,3 +370,31 @@ def test_networks_tell_their_agents_what_they_need():
     network.torques["m1"][:] = 1.0
     network.kill("m1")
     assert not network.torques["m1"].any()
+
+
+class Watched:
+    """A law that notes when it decides, and gives no torque."""
+
+    def __init__(self):
+        self.ticks, self.decided = 0, []
+
+    def reset(self, joints):
+        self.ticks = 0
+
+    def decide(self, known, here, target):
+        self.decided.append(self.ticks)
+
+    def torque(self, here, dt):
+        self.ticks += 1
+        return np.zeros(len(here.q))
+
+    def free(self, here):
+        return np.ones(len(here.q), dtype=bool)
+
+
+def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
+    law = Watched()
+    run = balance(mr.examples.snake(2), law, duration=0.018)
+    assert law.decided == [0, 5, 10, 15]
+    assert law.ticks == 18
+    assert run.law == "Watched"

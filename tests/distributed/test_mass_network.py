@@ -558,3 +558,17 @@ def test_what_is_no_organism_and_no_transport_is_named(wrong):
     if wrong is not None:
         with pytest.raises(mr.ModurobError, match="in_process, udp"):
             MassNetwork(mr.examples.arm("ba"), transport=wrong)
+
+
+def test_a_view_tells_how_each_joint_moves_the_center():
+    organism, model, network = pair()
+    stand(network, organism)
+    q, e = np.linspace(-0.4, 0.5, model.nv), 1e-6
+    network.measure(q, model=model)
+    network.settle()
+    slope = [
+        (model.center_of_mass(q + x) - model.center_of_mass(q - x)) / (2 * e)
+        for x in e * np.eye(model.nv)
+    ]
+    found = np.concatenate([network.view(name).levers.moment for name in organism])
+    np.testing.assert_allclose(found, model.mass.sum() * np.array(slope), atol=1e-9)

@@ -149,6 +149,16 @@ def test_ages_count_from_the_cycle_that_a_reading_answers():
     assert loop.operation.oldest_reading()[0] == pytest.approx(0.01)
 
 
+def test_a_reading_a_thousandth_older_than_two_periods_is_late():
+    loop = Loop()
+    loop.behind = [2, 2]
+    loop.tick(3)
+    assert not [*loop.operation._lateness()]
+    loop.tick(step=1.002 * PERIOD)
+    (late,) = loop.operation._lateness()
+    assert late.endswith("up to 20.02 ms ('m0')")
+
+
 def test_relaxed_motors_are_let_go_until_the_next_command():
     loop = Loop()
     loop.tick()

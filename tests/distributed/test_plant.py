@@ -136,6 +136,9 @@ def test_noise_has_the_deviation_that_was_asked_for():
     readings = np.array([one.reading("m0") for _ in range(4000)])
     assert readings.std(axis=0) == pytest.approx([0.03, 0.1], rel=0.05)
     assert np.abs(readings.mean(axis=0)).max() < 0.01
+    again = plant("b", noise_q=0.03, noise_v=0.1, seed=3)  # at rest at zero
+    drawn = np.random.default_rng(3).standard_normal(2)
+    assert again.reading("m0") == pytest.approx(drawn * [0.03, 0.1])
 
 
 def test_what_cannot_be_docked_stays_apart_with_the_reason():

@@ -29,6 +29,7 @@ from modurob.stepping.ground import corners
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
+ROUNDING = 1e-12  # of lengths of a meter and less
 
 
 def pose(turn, place):
@@ -443,6 +444,28 @@ def test_a_robot_from_level_ground_stands_as_flat_on_a_slope():
 def test_steps_climb_with_the_ground():
     step = _step(("m2", (0.04, -0.01)), [Foot("m1", 4), Foot("m2", 4)], mr.Ground(slope=(0.1, 0.3)))
     assert step == Step("m2", (0.04, -0.01, pytest.approx(0.001)))
+
+
+@pytest.mark.parametrize("shift", [(0.04, np.nan), (0.04, np.inf), (0.04, 0.0, 0.0), 0.04, "east"])
+def test_a_shift_is_two_finite_numbers(shift):
+    with complains(mr.StateError, "the shift of a step is (x, y) in meters", repr(shift)):
+        _step(("m1", shift), [Foot("m1", 4)], mr.Ground())
+
+
+def test_soles_are_where_their_connectors_are():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    model = organism.model("physical", "free")
+    q = np.array([model.random_configuration(np.random.default_rng(k)) for k in range(3)])
+    feet = (Foot("m1", 4), Foot("m0", 2))
+    run = made(feet=feet, q=q, model=model, parts=[SimpleNamespace(organism=organism)])
+    bodies, poses = Stood._sole_bodies.func(run)
+    run.__dict__["_sole_bodies"] = bodies, poses
+    for k, foot in enumerate(feet):
+        port = organism.kind(foot.module).port(foot.port)
+        body = model.body_names.index(f"{foot.module}.{port.body}")
+        for state, soles in zip(q, Stood.soles.func(run), strict=True):
+            T = model.forward_kinematics(state)[body] @ port.pose
+            np.testing.assert_allclose(soles[k], T[:3, 3], atol=ROUNDING)
 
 
 # -- postures --------------------------------------------------------------------------------------
