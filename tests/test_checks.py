@@ -123,3 +123,7 @@ def test_messages_of_a_thousand_characters_stay_whole_and_longer_ones_keep_both_
     text = "".join(chr(97 + k % 26) for k in range(1001))
     assert one_line(text[:1000]) == text[:1000]
     assert one_line(text) == text[:800] + " ... " + text[-100:]
+
+
+def test_what_cannot_be_printed_is_written_as_in_a_program():
+    assert one_line("a\nb\x00c\u200bü") == "a\\nb\\x00c\\u200bü"

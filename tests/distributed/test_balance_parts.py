@@ -7,15 +7,21 @@ import modurob as mr
 from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing import run as runs
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
 from modurob.distributed.balancing.faults import checked_faults
 from modurob.distributed.balancing.knowledge import InputReader, inputs_of
 from modurob.distributed.balancing.laws import Joints, law_named
+from modurob.distributed.balancing.network import BalancingModules
+from modurob.distributed.balancing.on_ground import StandingModules
 from modurob.distributed.balancing.plant import with_drives
+from modurob.distributed.balancing.processes import BalancingProcesses
 from modurob.distributed.balancing.result import Balanced
+from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.balancing.support import support_polygon
 from modurob.distributed.mass.module_body import Levers, shared_sums
 from modurob.distributed.mass.state import MassEstimate
+from modurob.sim import SimulationError
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
@@ -214,6 +220,11 @@ def test_the_shared_law_is_the_formula_of_the_guide():
     here = far._replace(v=rng.standard_normal(n))
     wanted = levers.inertia * (400.0 * share - 40.0 * here.v) + 9.81 * levers.moment[:, 2]
     np.testing.assert_allclose(law.torque(here, 1e-3), wanted + 0.4 * here.v, rtol=1e-9)
+    braked = wanted - 400.0 * levers.inertia * share + 0.4 * here.v
+    at_limits = here._replace(q=np.where(share > 0, here.upper, here.lower))
+    np.testing.assert_allclose(law.torque(at_limits, 1e-3), braked, rtol=1e-9)
+    law.decide(known._replace(knows=np.zeros(n, dtype=bool)), far, target)  # lost: no share
+    np.testing.assert_allclose(law.torque(here, 1e-3), braked, rtol=1e-9)
     with complains(mr.UnknownNameError, "no law 'fuzzy'"):
         law_named("fuzzy", 0.08, 9.81, 20.0)
 
@@ -370,6 +381,8 @@ def test_networks_tell_their_agents_what_they_need():
     network.torques["m1"][:] = 1.0
     network.kill("m1")
     assert not network.torques["m1"].any()
+    with complains(mr.UnknownNameError, "m1.knee"):
+        BalancingNetwork(organism, stuck=["m1.roll", "m1.knee"])
 
 
 class Watched:
@@ -398,3 +411,67 @@ def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
     assert law.decided == [0, 5, 10, 15]
     assert law.ticks == 18
     assert run.law == "Watched"
+
+
+def test_a_run_that_diverges_says_what_helps(monkeypatch):
+    trajectory = object()
+
+    def diverge(*given, **options):
+        raise SimulationError("diverged at 0.3 s", 0.3, trajectory)
+
+    monkeypatch.setattr(runs, "simulate", diverge)
+    with pytest.raises(SimulationError, match="take more friction") as caught:
+        balance(mr.examples.snake(2), "default")
+    assert str(caught.value).startswith("diverged at 0.3 s; lower the gains")
+    assert (caught.value.time, caught.value.trajectory) == (0.3, trajectory)
+
+
+def test_an_organism_without_mass_is_not_balanced():
+    light = SUPERBOT.with_parameters(mass=0.0)
+    with (
+        pytest.warns(mr.errors.ModelWarning, match="give bodies a mass"),
+        complains(mr.StateError, "the organism has no mass"),
+    ):
+        balance(mr.Organism.start(light))
+
+
+def test_a_run_knows_its_body():
+    run = balance(organism := mr.examples.snake(2), duration=0.002)
+    assert run.organism == organism
+
+
+def test_a_run_tells_its_states_at_any_times():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.02)
+    q, v = run.at(run.t)
+    np.testing.assert_allclose(q, run.q, atol=1e-12)
+    np.testing.assert_allclose(v, run.v, atol=1e-12)
+    between = [0.0101, 0.0107]  # a step is a straight line
+    q, v = run.at(between)
+    assert q.shape == (2, 1)
+    (a, b), (one, other) = run.at([0.010, 0.011])[0], q
+    np.testing.assert_allclose(one, 0.9 * a + 0.1 * b)
+    np.testing.assert_allclose(other, 0.3 * a + 0.7 * b)
+    np.testing.assert_allclose(run.at(between[0])[0], one)
+
+
+@pytest.mark.parametrize(
+    ("networks", "options"),
+    [
+        (BalancingProcesses, {}),
+        (StandingProcesses, {"feet": (), "ground": mr.Ground(), "q0": np.zeros(7)}),
+    ],
+)
+def test_processes_that_do_not_come_up_are_ended(monkeypatch, networks, options):
+    told = []
+
+    def fail(self):
+        told.append("failed")
+        raise mr.StateError("not all modules know the whole")
+
+    for kind in (BalancingModules, StandingModules):
+        monkeypatch.setattr(kind, "__init__", lambda self, *given, **options: None)
+    monkeypatch.setattr(networks, "_let_go", fail)
+    monkeypatch.setattr(networks, "close", lambda self: told.append("closed"))
+    with complains(mr.StateError, "not all modules know the whole"):
+        networks(mr.examples.snake(2), **options)
+    assert told == ["failed", "closed"]

@@ -166,6 +166,8 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.kill([]), ("no module []", "m0")),
         (lambda bus: bus.push(3, 1.0, 0.1), ("no module 3",)),
         (lambda bus: bus.start("giusti_b", record="MROB"), ("a record is bytes", "'MROB'")),
+        (lambda bus: bus.start(3), ("a kind is a catalog name or a ModuleType, got 3",)),
+        (lambda bus: bus.start("giusti_b", uid=0), ("id 0 is that of the coordinator",)),
         (lambda bus: bus.run(lambda: True, "long"), ("seconds", "'long'")),
         (lambda bus: bus.payload("m0", 1e300), ("mass", "1e+12", "1e+300")),
         (lambda bus: bus.write("m0", mass=1e300), ("bodies.0.mass", "1e+12")),

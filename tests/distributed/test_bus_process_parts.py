@@ -357,6 +357,50 @@ def test_waiting_ends_with_the_condition_the_time_or_a_failure():
         bus.wait(lambda: True, 0)
 
 
+@pytest.mark.parametrize("late", ["", "base", "plant", "compiler"])
+def test_a_bus_is_warm_when_coordinator_and_plant_have_started_and_compiled(monkeypatch, late):
+    monkeypatch.setattr(hosts, "WARM_UP_TIMEOUT_S", 0.02)
+    addresses = {name: "A" for name in ("base", "plant") if name != late}
+    bus = host(plant=PlantOptions(), _addresses=addresses, _warm=late != "compiler")
+    if not late:
+        bus.wait_until_warm()
+        host(_addresses={"base": "A"}, _warm=True).wait_until_warm()  # without a plant
+        return
+    with complains(StateError, "coordinator and plant are not ready after 0.02 s"):
+        bus.wait_until_warm()
+
+
+@pytest.mark.parametrize("clocked", [False, True])
+def test_the_builder_waits_for_another_state_or_a_heartbeat(clocked):
+    """Commands of the user change torques without any news of the bus."""
+    bus, built, waits = host(plant=PlantOptions() if clocked else None), [], []
+    bus.builder = SimpleNamespace(
+        update=lambda state, now: built.append(state) or [Message("", b"torque")],
+        rebuild=lambda state: built.append(state) or False,
+    )
+    bus._warm, bus._seen = True, bus._state
+    other = Coordinator().start(2)
+    other.survey = Survey((Address(1, 1),))
+
+    class News(threading.Condition().__class__):
+        def wait(self, timeout=None):
+            waits.append(timeout)
+            if len(waits) == 2:
+                bus._state = other if clocked else bus._state
+            return clocked or len(waits) == 1
+
+    bus._news = News()
+    bus._build()
+    assert waits == [None if clocked else 0.25] * 2
+    assert built == [other if clocked else bus._state]
+    assert bus._seen is built[0]
+    assert [*bus._signals] == ([] if clocked else [Message("", b"torque")])
+    assert bus.woken == 1
+    bus._open = False
+    bus._build()  # the bus was closed meanwhile
+    assert len(built) == 1
+
+
 def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(monkeypatch):
     bus, steps, sent = host(plant=PlantOptions()), [], []
     bus._bell = SimpleNamespace(recv=lambda size: steps.append("bell"))

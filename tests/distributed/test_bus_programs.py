@@ -108,6 +108,15 @@ def test_a_module_that_loses_its_way_lets_its_motor_go_and_says_so(hello):
         assert bench.state.epoch == 2
 
 
+def test_a_parent_that_has_started_again_is_left_at_once():
+    bench = Bench().driven()
+    bench.peers["in"], bench.hellos["in"] = 41, 0
+    outbox = bench.hello("in", 6)
+    assert drives(outbox) == [()]
+    assert bench.state.parent is None
+    assert beats(outbox) == {"in": 0, "out": 0}
+
+
 def test_a_way_without_new_beats_ends_by_itself():
     bench = Bench().driven()
     while bench.now < (STALE - 0.5) * HEARTBEAT:
@@ -539,6 +548,18 @@ def test_a_ring_is_named_from_one_branch_to_the_other_over_where_they_meet():
     assert set(ring) == {FOUR, TWO, ONE}
 
 
+def test_a_module_that_still_reports_the_base_elsewhere_is_in_a_ring_with_all_below():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    up, down = (Neighbor(port, other, end, 0, Status.HEARD)
+                for port, other, end in (("in", OWN, "out"), ("out", TWO, "in")))  # fmt: skip
+    back = Neighbor("in", ONE, "out", 0, Status.HEARD)
+    old = Neighbor("side", OWN, "out", 0, Status.HEARD)
+    found = survey(OWN, base, {ONE: reported(up, down), TWO: reported(back, old)})
+    ((edge, ring),) = found.loops
+    assert (edge.parent, edge.port, edge.child) == (TWO, "side", OWN)
+    assert ring == (TWO, ONE)
+
+
 def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
     base = Neighbor("out", ONE, "in", 0, Status.HEARD)
     again = Address(TWO.uid, 99)
@@ -554,6 +575,9 @@ def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
     assert found.silent == ((ONE, "out", TWO),)
     del table[again]
     assert [edge.child for edge in survey(OWN, base, table).lost] == [TWO]
+    # its last report has it elsewhere: how it was docked here is not known
+    table[TWO] = reported(Neighbor("in", THREE, "out", 0, Status.HEARD))
+    assert survey(OWN, base, table).lost == ()
 
 
 def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
@@ -570,6 +594,8 @@ def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
     assert (found.modules, found.twins, found.unread) == ((ONE,), ((ONE, twin),), (ONE,))
     assert found.unheard == ((ONE, "side"),)
     assert not found.complete
+    (fault,) = assemble(found._replace(twins=(), unheard=()), table).faults
+    assert fault.endswith("module 00:00:00:00:00:01 has not sent its record")
 
 
 def test_faults_name_the_coordinator_modules_and_ids():
@@ -595,6 +621,8 @@ def test_readings_of_all_joints_make_the_state_and_silent_modules_are_at_rest():
     np.testing.assert_array_equal(v, np.array([0.2, 0.4, 0.6, 0.0, 0.0, 0.0])[order])
     np.testing.assert_array_equal(known, np.array([1, 1, 1, 1, 1, 0], bool)[order])
     assert found.joints().keys() == {ONE}
+    assert BusRobot().joints() == {}
+    assert BusRobot().bad_readings(table) == {}
     short = table[ONE]._replace(sensed=Newest(1, 0.0), values=(0.1,) * 5)
     assert "has 5 numbers, expected 6" in found.bad_readings({ONE: short})[ONE]
 

@@ -372,6 +372,7 @@ def test_massless_modules_are_allowed():
     network.round(2)
     assert network.total("m1").mass == pytest.approx(mr.catalog["superbot"].mass)
     assert network.beyond("m0", 4).mass == 0
+    assert network.settle(100) < 100  # they are heard and confirmed as others are
 
 
 def test_a_loop_is_an_error_that_names_it():

@@ -445,3 +445,19 @@ def test_joints_of_another_body_keep_their_set_points():
     loop.operation.adopt(BusRobot())
     status = loop.operation.status()
     assert (status.mode, status.set_point.shape, status.q.shape) == ("idle", (0,), (0,))
+
+
+def test_a_body_that_would_never_rest_is_named():
+    loop = Loop()
+    loop.tick()
+    law, weight = loop.law, MODEL.gravity_torque
+    law.model, law.changed, law.memory = MODEL, lambda: law, lambda dt: (np.zeros(0), None)
+    law.command = lambda t, q, v, aim: weight(q) + 1.0  # never balanced
+    slopes = MODEL.inverse_dynamics_derivatives
+    law.slopes = lambda q, v, aim: SimpleNamespace(dq=slopes(q, v, v).dq + np.eye(2))
+    with complains(StateError, "no pose of rest was found near the set point"):
+        loop.operation.rest(MODEL)
+    law.command = lambda t, q, v, aim: weight(q) + q - [0.3, 0.1]
+    np.testing.assert_allclose(loop.operation.rest(MODEL), [0.3, 0.1])
+    law.memory = lambda dt: (np.zeros(1), None)  # an integral
+    np.testing.assert_array_equal(loop.operation.rest(MODEL), [0.1, -0.2])

@@ -23,6 +23,7 @@ from modurob.distributed.balancing.standing import (
     StandingAgent,
     TaskSums,
 )
+from modurob.distributed.mass.module_body import levers
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 from modurob.stepping.ground import corners
@@ -373,6 +374,56 @@ def test_joints_rest_while_the_whole_is_unknown():
             view(agent, places=np.diag([1.0, 1, 0]))) | {"levers": known.levers})),
     ):  # fmt: skip
         assert not agent.rates(changed, seen).any()
+
+
+@pytest.mark.parametrize(
+    ("moved", "lost", "leader"),
+    [((0,), (), 1), ((1,), (), 0), ((0, 1), (), None), ((0,), (1,), None), ((1,), (0,), None)],
+)
+def test_the_leaders_sole_is_the_one_that_is_there_and_that_no_joint_moves(
+    monkeypatch, moved, lost, leader
+):
+    agent, leaders = foot(), []
+    monkeypatch.setattr(standing, "_hold_still", lambda number, *given: leaders.append(number))
+    places, A = np.ones((3, 3)), np.eye(agent.sums.rows)
+    for k in {0, 1} - {*moved}:
+        A[2 + 6 * k : 8 + 6 * k] = 0.0
+    places[[*lost]] = 0.0
+    known = view(agent)
+    known.levers = standing.Levers(*np.zeros((6, 3, 3)))
+    known.sums = agent.sums.pack(A, np.zeros(len(A)), places, 0)
+    agent.rates(started(agent, goal=np.zeros(3), complete=True), known)
+    assert leaders == ([] if leader is None else [leader])
+
+
+@pytest.mark.parametrize(
+    ("frame", "port"), [((2, None), "4"), ((2, None), "6"), ((0, "4"), "1"), ((1, "3"), "5")]
+)
+def test_joints_move_the_own_frame_as_the_leaders_side_stays(frame, port):
+    agent = StandingAgent(SUPERBOT, 3, frame, period=PERIOD)
+    slot, sole = frame
+    q, T_wm = np.array([0.3, -0.5, 0.4]), pose([0.2, -0.1, 0.6], [0.3, 0.1, 0.5])
+    state, posture = started(agent, q=q, free=np.ones(3, dtype=bool)), agent.body.at(q)
+    labels = agent.body.labels
+    held = T_wm @ posture.ports[labels.index(port)]
+
+    def own(q):
+        ports = agent.body.at(q).ports
+        T = held @ np.linalg.inv(ports[labels.index(port)])
+        return T if sole is None else T @ ports[labels.index(sole)]
+
+    split = agent._sides(state, port)
+    found = levers(agent.body, split, posture, np.zeros((len(labels), 4, 4)), T_wm)
+    places = np.ones((3, 3))
+    places[slot] = own(q)[:3, 3]
+    rows = agent._effects(state, found, split, places, {}, posture)
+    weight = BASE if slot == 2 else np.ones(6)
+    for row, e in zip(rows, 1e-6 * np.eye(3), strict=True):
+        before, after = own(q - e), own(q + e)
+        turn = so3.log(after[:3, :3] @ before[:3, :3].T)
+        twist = np.concatenate([after[:3, 3] - before[:3, 3], TURN_LENGTH * turn]) / 2e-6
+        np.testing.assert_allclose(row[2 + 6 * slot : 8 + 6 * slot], weight * twist, atol=1e-8)
+    assert (np.abs(rows[:, 2 + 6 * slot :]).max(axis=1) > 1e-3).all()
 
 
 def test_a_lost_neighbor_counts_as_a_mass():

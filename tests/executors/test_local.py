@@ -309,6 +309,26 @@ def test_a_process_sees_the_script_only_if_it_needs_it_and_no_interrupts(monkeyp
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+def test_processes_start_where_signals_have_no_masks(monkeypatch):
+    """As on Windows."""
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    with local._interrupts_blocked():
+        pass
+
+
+def test_the_tracker_of_resources_is_there_before_signals_are_blocked(monkeypatch):
+    """Its start unblocks them."""
+    blocked = []
+
+    def ensure_running():
+        blocked.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+    monkeypatch.setattr(local.resource_tracker, "ensure_running", ensure_running)
+    with local._interrupts_blocked():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert blocked == [False]
+
+
 def test_a_process_answers_until_its_pipe_ends_and_ignores_interrupts(monkeypatch):
     messages = [
         (pickle.dumps(divided), 4), (None, 2), (None, 0), (pickle.dumps(without_pickle), 1),
