@@ -7,15 +7,18 @@ from modurob import StateError, UnknownNameError
 from modurob.checks import (
     complex_array,
     generator,
+    gravity_vector,
     inside,
+    is_loopback,
     not_negative,
     per_joint,
     positive,
     real_array,
+    refuse_states,
     takes,
     whole,
 )
-from modurob.errors import choices, one_line
+from modurob.errors import SizeError, choices, one_line
 from oracles import complains
 
 JOINTS = ("hip", "knee")
@@ -127,3 +130,30 @@ def test_messages_of_a_thousand_characters_stay_whole_and_longer_ones_keep_both_
 
 def test_what_cannot_be_printed_is_written_as_in_a_program():
     assert one_line("a\nb\x00c\u200bü") == "a\\nb\\x00c\\u200bü"
+
+
+def test_long_values_are_cut_and_units_are_named_where_there_are_some():
+    with complains(StateError, f"x must hold finite real numbers, got {'y' * 60!r}"):
+        real_array("x", "y" * 99)
+    with complains(StateError, "stiffness must be zero or a positive number, got -1"):
+        not_negative("stiffness", -1)
+    with complains(StateError, "limit must be at least -2.5, got [-3, 0]"):
+        per_joint("limit", [-3, 0], JOINTS, least=-2.5)
+
+
+def test_states_are_refused_by_the_memory_of_their_numbers():
+    refuse_states("positions", 10**9, 1)
+    with complains(SizeError, "positions of 500000001 states would need 8 GB", "fewer states"):
+        refuse_states("positions", 500_000_001, 2)
+
+
+def test_loopback_addresses_are_those_that_only_this_machine_reaches():
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
+    assert not any(map(is_loopback, ("192.0.2.7", "0.0.0.0", "::", "example.org", "")))
+
+
+def test_gravity_is_three_finite_numbers():
+    assert gravity_vector((0, 1, -9.81)).tolist() == [0.0, 1.0, -9.81]
+    for wrong in ((0, 0), (0, 0, np.nan), (0, 0, -9.81j), 9.81, "down", [[0, 0, -9.81]]):
+        with complains(StateError, "gravity must be three finite numbers [m/s^2]", repr(wrong)):
+            gravity_vector(wrong)

@@ -385,6 +385,18 @@ def test_networks_tell_their_agents_what_they_need():
         BalancingNetwork(organism, stuck=["m1.roll", "m1.knee"])
 
 
+def test_modules_decide_once_they_know_where_the_world_is():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = BalancingNetwork(organism)
+
+    def knows(name):
+        return network.agents[name]._inputs(network.view(name)).knows.tolist()
+
+    assert (knows("m0"), knows("m1")) == ([True] * 3, [False] * 3)  # the base is on the ground
+    network.round(2)
+    assert (knows("m0"), knows("m1")) == ([True] * 3, [True] * 3)
+
+
 class Watched:
     """A law that notes when it decides, and gives no torque."""
 

@@ -447,3 +447,23 @@ def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(m
     bus._carry()
     assert waits[3] == bus.heartbeat
     assert steps == ["bell"]  # the rest is done by the program in C
+
+
+def test_a_closed_bus_leaves_nothing_and_may_be_closed_again(tmp_path):
+    bus, told = host(_memory=str(tmp_path / "memory")), []
+    (tmp_path / "memory").touch()
+    bus._threads = [SimpleNamespace(join=lambda seconds: told.append(("joined", seconds)))]
+    for name in ("_bell", "_ring", "endpoint", "_processes"):
+        part = SimpleNamespace(
+            close=lambda name=name: told.append(f"{name} closed"), end=lambda: told.append("ended")
+        )
+        setattr(bus, name, part)
+    bus.close()
+    assert told == [
+        "ended", ("joined", 2.0), "_processes closed", "endpoint closed", "_bell closed",
+        "_ring closed",
+    ]  # fmt: skip
+    assert bus.woken == 1
+    assert not [*tmp_path.iterdir()]
+    bus.close()
+    assert len(told) == 6

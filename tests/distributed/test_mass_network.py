@@ -365,6 +365,17 @@ def test_what_is_no_message_is_ignored():
     np.testing.assert_array_equal(network.view("m0").total, known)
 
 
+def test_updates_with_numbers_that_are_none_are_not_taken():
+    good = Update(np.eye(4), contacts=np.ones((1, 7)), election=Election(1, 2, 1), pose=np.eye(4))
+    assert decode_update(encode_update(good)) is not None
+    for wrong in (np.nan, np.inf, -np.inf):
+        for part in ("mass", "contacts", "pose"):
+            bad = getattr(good, part).copy()
+            bad[0, 1] = bad[-1, 0] = wrong
+            assert decode_update(encode_update(good._replace(**{part: bad}))) is None
+        assert decode_update(encode_update(good._replace(sums=np.full(5, wrong)))) is None
+
+
 def test_massless_modules_are_allowed():
     light = mr.catalog["superbot"].with_parameters(mass=0.0)
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=light)

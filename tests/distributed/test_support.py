@@ -7,6 +7,7 @@ from scipy.optimize import nnls
 import modurob as mr
 from modurob.distributed import MassNetwork
 from modurob.distributed.balancing.support import (
+    CONE_SIDES,
     goal_of,
     pyramids,
     stability_region,
@@ -251,6 +252,15 @@ def test_edges_of_pyramids_lean_by_the_friction_all_around_the_normal():
     # the weight at c has the moment c x (-z): together they are at rest
     np.testing.assert_allclose(np.cross(np.column_stack([place.T, 0 * place[0]]), [0, 0, 1.0]),
                                moment * [1, 1, 0], atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("normal", np.vstack([np.eye(3), -np.eye(3)]).tolist())
+def test_friction_along_axes_across_the_normal_counts_in_full(normal):
+    """Pyramids are smaller than their cones elsewhere."""
+    forces, _ = pyramids(np.array([[0.1, 0.2, 0.3, *normal, 0.5]]), CONE_SIDES)
+    across = np.flatnonzero(np.array(normal) == 0)
+    np.testing.assert_allclose(forces[across].max(axis=1), 0.5)
+    np.testing.assert_allclose(forces[across].min(axis=1), -0.5)
 
 
 def test_every_corner_of_a_round_region_is_found():
