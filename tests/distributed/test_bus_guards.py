@@ -18,7 +18,7 @@ from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
 from modurob.distributed.plant import BASE, Plant
 from modurob.errors import DatasheetError
-from modurob.modules.record import encode
+from modurob.modules.record import encode, id_text
 from modurob.reference import Reference
 from oracles import complains
 
@@ -52,6 +52,36 @@ def test_names_of_modules_are_free_ones_and_a_plant_is_made_of_options():
             bus.start("giusti_b", name)
     with complains(StateError, "plant is PlantOptions(...) or None, got True"):
         SimulatedBus(plant=True)
+
+
+def test_modules_without_an_id_get_those_of_the_guide():
+    bus = SimulatedBus()
+    names = [bus.start("giusti_b") for _ in range(3)]
+    names.append(bus.start("giusti_b", uid=0x0242AC1100FF))
+    names.append(bus.start("giusti_b"))
+    assert [id_text(bus.modules[name].node.uid)[-5:] for name in names] == [
+        "00:01", "00:02", "00:03", "00:ff", "01:00"
+    ]  # fmt: skip
+    assert id_text(bus.modules["m0"].node.uid) == "02:42:ac:11:00:01"
+
+
+def test_a_round_without_a_clock_takes_a_millisecond_and_one_with_a_clock_a_tenth_of_its_period():
+    for options, seconds in (({}, 1e-3), ({"plant": PlantOptions(), "period": 0.005}, 5e-4)):
+        bus = SimulatedBus(**options)
+        for _ in range(3):
+            bus.round()
+        assert bus.now == pytest.approx(3 * seconds)
+
+
+def test_a_sampled_law_without_gains_settles_within_half_a_second():
+    def settling(**settings):
+        return SimulatedBus(**settings).builder.settings.get("settling_time")
+
+    clocked = {"plant": PlantOptions(), "period": 0.005}
+    assert settling(**clocked) == 0.5
+    assert settling(**clocked, settling_time=0.8) == 0.8
+    assert settling(**clocked, k0=100.0, k1=20.0) is None
+    assert settling() is None
 
 
 def test_a_module_has_at_most_the_joints_that_fit_into_the_memory_of_its_drive(monkeypatch):

@@ -98,6 +98,8 @@ def test_a_clock_that_is_late_leaves_ticks_out_and_keeps_its_beat(monkeypatch):
     assert clock.is_due(11.25)
     assert (clock.ticks, clock.missed, clock.due) == (3, 3, 11.5)
     assert [*clock.late] == [0.125, 0.8125, 0.0]
+    clock.late.extend([0.5] * 10_001)  # of the last ten thousand ticks
+    assert [*clock.late] == [0.5] * 10_000
 
 
 # -- settings --------------------------------------------------------------------------------------

@@ -145,6 +145,7 @@ def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
     now = [10.0]
 
     def sleep(seconds):
+        assert seconds == 0.01  # so often it looks
         now[0] += 1
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)

@@ -6,6 +6,7 @@ from scipy.optimize import nnls
 
 import modurob as mr
 from modurob.distributed import MassNetwork
+from modurob.distributed.balancing import support
 from modurob.distributed.balancing.support import (
     CONE_SIDES,
     goal_of,
@@ -293,6 +294,30 @@ def test_regions_that_end_far_away_are_regions_and_endless_ones_are_not():
                 stability_region(contact)
     with pytest.raises(mr.StateError, match="finite"):
         support_polygon([[0, 0, np.nan]])
+
+
+def round_about(radius, count, friction=0.0):
+    angles = 2 * np.pi * np.arange(count) / count
+    contacts = np.zeros((count, 7))
+    contacts[:, 0], contacts[:, 1] = radius * np.cos(angles), radius * np.sin(angles)
+    contacts[:, 5], contacts[:, 6] = 1.0, friction
+    return contacts
+
+
+def test_regions_reach_up_to_a_hundred_meters():
+    assert stability_region(round_about(99.9, 4)).contains([99.8, 0.0])
+    with pytest.raises(mr.StateError, match="hold a center of mass 100 m away: they clamp"):
+        stability_region(round_about(100.1, 4))
+
+
+def test_a_round_region_has_64_corners(monkeypatch):
+    monkeypatch.setattr(
+        support, "_corner", lambda forces, place, direction: direction / np.linalg.norm(direction)
+    )
+    corners = stability_region(round_about(0.3, 4)).corners
+    angles = np.sort(np.arctan2(corners[:, 1], corners[:, 0]))
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 64, atol=1e-9)
+    assert len(corners) == 64
 
 
 def test_targets_are_points_or_functions():
