@@ -10,6 +10,8 @@ from modurob.checks import (
     gravity_vector,
     inside,
     is_loopback,
+    is_number,
+    is_whole,
     not_negative,
     per_joint,
     positive,
@@ -147,13 +149,22 @@ def test_states_are_refused_by_the_memory_of_their_numbers():
         refuse_states("positions", 500_000_001, 2)
 
 
-def test_loopback_addresses_are_those_that_only_this_machine_reaches():
-    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
-    assert not any(map(is_loopback, ("192.0.2.7", "0.0.0.0", "::", "example.org", "")))
-
-
 def test_gravity_is_three_finite_numbers():
     assert gravity_vector((0, 1, -9.81)).tolist() == [0.0, 1.0, -9.81]
     for wrong in ((0, 0), (0, 0, np.nan), (0, 0, -9.81j), 9.81, "down", [[0, 0, -9.81]]):
         with complains(StateError, "gravity must be three finite numbers [m/s^2]", repr(wrong)):
             gravity_vector(wrong)
+
+
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        (is_number, [1, 2.5, np.float64(3)], [True, "1", None, 1j, np.nan, np.inf, 10**400]),
+        (is_whole, [1, np.int64(3)], [True, 1.0, "1", None]),
+        (takes, [max, lambda: 0], [3, lambda a: a]),
+        (is_loopback, ["localhost", "127.9.9.9", "::1"], ["192.0.2.7", "example.org", ""]),
+    ],
+)
+def test_questions_are_answered_with_true_or_false(question, yes, no):
+    assert {question(x) for x in yes} == {True}
+    assert all(question(x) is False for x in no)

@@ -9,7 +9,7 @@ from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
 from modurob.distributed.balancing import run as runs
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
-from modurob.distributed.balancing.faults import checked_faults
+from modurob.distributed.balancing.faults import FaultyLinks, checked_faults
 from modurob.distributed.balancing.knowledge import InputReader, inputs_of
 from modurob.distributed.balancing.laws import Joints, law_named
 from modurob.distributed.balancing.network import BalancingModules
@@ -180,6 +180,28 @@ def test_faults_come_in_the_order_of_their_times():
         Fault(0.1, "a", "sleep")
 
 
+def test_faults_happen_in_the_round_of_their_time():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    faults = [Fault(0.002, "m0", "freeze"), Fault(0.0, "m1", "die"), Fault(0.002, "m1", "reboot")]
+    links = FaultyLinks(LockStep(organism), 0.0, faults, 1e-3, None)
+    seen = []
+    for k in range(3):
+        links.round(1e-3 * k, think=False)
+        seen.append((links.asleep.tolist(), links.dead.tolist()))
+    assert seen == [([False, True], [False, True])] * 2 + [([True, False], [False, False])]
+
+
+def test_drives_have_no_negative_friction_and_some_torque():
+    GearedDrive(0.0, 1e-9)
+    for wrong, words in (
+        ((-0.1, 1.0), "friction"),
+        ((0.1, 0.0), "torque"),
+        ((0.1, -1.0), "torque"),
+    ):
+        with complains(mr.StateError, f"the drives' {words}"):
+            GearedDrive(*wrong)
+
+
 def test_servos_hold_with_stiffness_and_friction_up_to_their_torque():
     drive = GearedDrive(friction=0.5, torque=2.0)
     goal, rate, q = np.array([0.3, 1.0, -1.0]), np.array([0.2, 0.0, 0.0]), np.array([0.1, 0.0, 0.0])
@@ -192,6 +214,21 @@ def test_drives_add_their_friction_and_stuck_joints_do_not_move():
     np.testing.assert_allclose(found.viscous[[0, 2]], model.viscous[[0, 2]] + 0.25)
     assert found.viscous[1] >= 1e9
     assert found.organism is None
+    for wrong in (3, None, (0.3, 6.0)):
+        with complains(mr.StateError, "drive is a GearedDrive", repr(wrong)):
+            with_drives(model, wrong, np.zeros(3, dtype=bool))
+
+
+def test_torques_of_a_network_end_at_those_of_its_drives():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    weak, strong = (BalancingNetwork(organism, drive=GearedDrive(0.3, x)) for x in (0.05, 1e3))
+    q = np.linspace(-0.6, 0.8, 6)
+    for _ in range(6):
+        held, free = (network.command(0.0, q, np.zeros(6), None) for network in (weak, strong))
+    assert free.max() > 0.05
+    assert free.min() < -0.05
+    assert np.abs(free).min() < 0.05
+    np.testing.assert_allclose(held, np.clip(free, -0.05, 0.05))
 
 
 def test_the_shared_law_is_the_formula_of_the_guide():

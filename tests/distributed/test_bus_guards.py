@@ -73,6 +73,16 @@ def test_a_round_without_a_clock_takes_a_millisecond_and_one_with_a_clock_a_tent
         assert bus.now == pytest.approx(3 * seconds)
 
 
+def test_a_bus_says_whether_it_has_settled_and_a_condition_has_held(held):
+    for bus in (SimulatedBus(), SimulatedBus(plant=PlantOptions(), period=0.005)):
+        assert bus.settled(1) is False
+        assert bus.run(lambda: False, 0.01) is False
+        assert bus.run(lambda: True, 0.01) is True
+    assert held.settled(1) is True
+    assert held.settled(2) is False
+    assert held.builder.rebuild(held.coordinator) is False  # nothing has changed
+
+
 def test_a_sampled_law_without_gains_settles_within_half_a_second():
     def settling(**settings):
         return SimulatedBus(**settings).builder.settings.get("settling_time")

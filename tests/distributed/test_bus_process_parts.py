@@ -88,7 +88,7 @@ def host(*, in_c=False, **attributes):
 def test_a_clock_that_is_late_leaves_ticks_out_and_keeps_its_beat(monkeypatch):
     monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: 10.0))
     clock = LoopClock(0.25)
-    assert not clock.is_due(9.99)
+    assert clock.is_due(9.99) is False
     assert (clock.ticks, clock.due, clock.period) == (0, 10.0, 0.25)
     assert clock.is_due(10.125)
     assert (clock.ticks, clock.missed, clock.due) == (1, 0, 10.25)
@@ -350,7 +350,7 @@ def test_waiting_ends_with_the_condition_the_time_or_a_failure():
     bus = host()
     counts = []
     assert bus.wait(lambda: counts.append(1) or len(counts) > 2, 5.0)
-    assert not bus.wait(lambda: False, 0.01)
+    assert bus.wait(lambda: False, 0.01) is False
     bus._failure = KeyError("background")
     with pytest.raises(KeyError, match="background"):
         bus.wait(lambda: False, 5.0)

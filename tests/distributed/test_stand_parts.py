@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import GearedDrive, Impulse, StandingNetwork
+from modurob.distributed import Fault, GearedDrive, Impulse, StandingNetwork
 from modurob.distributed.balancing import standing
 from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench
 from modurob.distributed.balancing.stance import Foot, Step, _loads, _Posture, feet_of
@@ -461,6 +461,22 @@ def test_servos_of_a_network_hold_goals_that_move_between_rounds():
     assert (agents["m0"]._slot, agents["m0"]._sole) == (1, None)  # the base is the last frame
     assert agents["m0"].heartbeat == 0.1
     assert agents["m0"].resend == pytest.approx(0.04)
+
+
+def test_servos_of_a_module_that_dies_let_go_and_those_of_a_frozen_one_hold():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    faults = [Fault(0.0, "m1", "die"), Fault(0.02, "m1", "reboot"), Fault(0.04, "m0", "freeze")]
+    network = StandingNetwork(organism, [Foot("m1", 4)], faults=faults)
+    nothing = np.zeros((0, 3))
+    network.connect_ground(lambda: Touching(np.zeros(0, dtype=int), nothing, nothing, nothing))
+    q, limp = np.concatenate([network.model.neutral()[:7], np.full(6, 0.1)]), []
+    owner = [name.partition(".")[0] for name in network.model.joint_names]
+    for _ in range(3):
+        network._tick(q, np.zeros(12))
+        limp.append({name for name, x in zip(owner, network._limp, strict=True) if x})
+    assert limp == [{"m1"}, set(), set()]
+    assert network._asleep == {"m0"}
+    assert not network._rate[[name == "m0" for name in owner]].any()
 
 
 def test_a_push_lasts_50_ms_along_axes_of_the_base_as_it_stands():

@@ -120,7 +120,7 @@ def test_where_nothing_carries_the_weight_it_says_so_and_heads_for_the_middle():
     steep = np.array([np.cos(0.2), 0, np.sin(0.2)])  # a wall, and hardly any friction
     region = stability_region([[0, 0, 0, *steep, 0.1], [0, 1, 0, *steep, 0.1]])
     assert not region.feasible
-    assert not region.contains([0, 0.5])
+    assert region.contains([0, 0.5]) is False
     np.testing.assert_allclose(region.nearest([3.0, 3.0]), [0, 0.5])
     np.testing.assert_allclose(region.keep_inside(0.1)(0.0, np.ones((4, 3)))[2], [0, 0.5])
 
