@@ -296,7 +296,7 @@ def test_a_robot_with_a_module_that_has_just_restarted_is_not_settled(held):
     (old,) = held.robot.assembly.names
     held.kill("m0")
     held.restart("m0")
-    assert not held.settled(1)
+    assert held.settled(1) is False
     assert held.run(lambda: held.settled(1))
     (new,) = held.robot.assembly.names
     assert new != old

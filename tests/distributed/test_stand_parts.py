@@ -8,8 +8,8 @@ import pytest
 
 import modurob as mr
 from modurob.distributed import Fault, GearedDrive, Impulse, StandingNetwork
-from modurob.distributed.balancing import standing
-from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench
+from modurob.distributed.balancing import on_ground, standing
+from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench, stand
 from modurob.distributed.balancing.stance import Foot, Step, _loads, _Posture, feet_of
 from modurob.distributed.balancing.stance import stance as stance_of
 from modurob.distributed.balancing.standing import (
@@ -24,6 +24,7 @@ from modurob.distributed.balancing.standing import (
     TaskSums,
 )
 from modurob.distributed.mass.module_body import levers
+from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 from modurob.stepping.ground import corners
@@ -533,6 +534,98 @@ def test_soles_are_where_their_connectors_are():
         for state, soles in zip(q, Stood.soles.func(run), strict=True):
             T = model.forward_kinematics(state)[body] @ port.pose
             np.testing.assert_allclose(soles[k], T[:3, 3], atol=ROUNDING)
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `stand` asks the simulation for, in place of a run."""
+    calls = []
+
+    def simulated(plant, q, v, length, controller, integrator, **options):
+        calls.append({**options, "q": q, "v": v, "length": length, "controller": controller})
+        organism, n = options["organism"], 12 + len(plant.joint_names)
+        assert integrator == "SemiImplicitEuler"
+        part = BodyTrajectory(
+            organism.base, controller.model, organism, np.zeros(1), q[None],
+            *np.zeros((2, 1, n - 6)), {"contact": np.ones((1, 4, 3))},
+        )  # fmt: skip
+        return SimpleNamespace(parts=(part,))
+
+    def posture(organism, feet, rng, steps):
+        model = organism.model("physical", "free")
+        calls.append({"feet": feet, "steps": steps, "drawn": rng.random()})
+        q = np.zeros(model.nq)
+        q[2], q[6] = 0.2, 1.0
+        return q
+
+    monkeypatch.setattr(on_ground, "simulate", simulated)
+    monkeypatch.setattr(on_ground, "stance", posture)
+    return calls
+
+
+def tripod():
+    organism = mr.Organism.start("superbot")
+    for k, port in enumerate((1, 4, 6), 1):
+        organism = organism.dock("m0", port, f"m{k}", 4)
+    return organism
+
+
+def test_a_robot_stands_for_a_second_and_five_for_each_step_from_a_posture_for_them(asked):
+    organism, ground = tripod(), mr.Ground(slope=(0.2, -0.1), height=0.3, friction=0.6)
+    run = stand(organism, ground=ground, steps=[("m1", (0.02, 0.01)), ("m2", (0.0, 0.03))])
+    found, call = asked
+    assert [foot.module for foot in found["feet"]] == ["m1", "m2", "m3"]
+    assert run.feet == found["feet"]
+    shifts = [("m1", (0.02, 0.01, 0.003)), ("m2", (0.0, 0.03, -0.003))]
+    assert [(s.foot, pytest.approx(s.shift)) for s in found["steps"]] == shifts
+    assert list(run.steps) == found["steps"]
+    assert found["drawn"] == np.random.default_rng(0).random()
+    assert (call["length"], call["dt"], call["record"]) == (11.0, 1e-3, 0.02)
+    assert (call["v"], call["external"], call["progress"]) == (None, {}, False)
+    assert call["ground"].lift  # feet come off
+    assert (call["ground"].slope, call["ground"].friction) == ((0.2, -0.1), 0.6)
+    level = np.zeros(len(call["q"]))
+    level[2], level[6] = 0.2, 1.0
+    np.testing.assert_allclose(call["q"], _on_slope(level, ground))
+    network = call["controller"]
+    assert (network._friction, network._stiffness) == (0.6, 60.0)
+    assert [agent._margin for agent in network.agents.values()] == [0.015] * 4
+    np.testing.assert_allclose(network.model.gravity, [0, 0, -9.81])
+    assert network.transport.loss == 0.0
+    np.testing.assert_allclose(run.center, network.model.center_of_mass(call["q"])[None])
+    assert run.channels["contact"].shape == (1, 4, 3)
+    assert (run.lost, run.ground.slope) == (frozenset(), (0.2, -0.1))
+
+
+def test_a_robot_stands_as_it_is_told_to(asked):
+    organism = tripod()
+    q0 = np.zeros(len(organism.model("physical", "free").joint_names) + 7)
+    q0[6], q0[8] = 1.0, 0.4
+    faults = [Fault(0.1, "m1", "die"), Fault(0.2, "m2", "freeze"), Fault(0.3, "m2", "reboot")]
+    told = []
+    run = stand(
+        organism, q0=q0, ground=mr.Ground(slope=(0.2, 0.0)), duration=0.7, record=0.1, loss=0.2,
+        rng=np.random.default_rng(3), push=Impulse(0.3, (1.0, 0.0, 0.0)), faults=faults,
+        drive=GearedDrive(0.4, 2.0), stiffness=30.0, margin=0.02, gravity=3.7, progress=told.append,
+        feet={"m1": 1, "m2": 1, "m3": 2},
+    )  # fmt: skip
+    (call,) = asked
+    np.testing.assert_array_equal(call["q"], q0)  # as given, also on a slope
+    assert call["q"] is not q0
+    assert (call["length"], call["record"], call["progress"]) == (0.7, 0.1, told.append)
+    assert call["external"].keys() == {"m0"}
+    np.testing.assert_allclose(call["external"]["m0"](0.31), [20, 0, 0, 0, 0, 0])
+    network = call["controller"]
+    assert (network.transport.loss, network._stiffness) == (0.2, 30.0)
+    assert network.drive == GearedDrive(0.4, 2.0)
+    assert [agent._margin for agent in network.agents.values()] == [0.02] * 4
+    np.testing.assert_allclose(network.model.gravity, [0, 0, -3.7])
+    assert network._faults == faults
+    assert run.lost == {"m1"}
+    assert [*run.feet] == [("m1", 1), ("m2", 1), ("m3", 2)]
 
 
 # -- postures --------------------------------------------------------------------------------------
