@@ -174,6 +174,7 @@ def test_every_module_has_three_mailboxes_of_its_own_and_the_file_is_let_go(tmp_
     memory = SharedMemory(str(tmp_path / "memory"), 3)
     other = SharedMemory(str(tmp_path / "memory"))
     assert os.stat(memory.path).st_size == 9 * Mailbox.SIZE
+    assert os.stat(memory.path).st_mode & 0o777 == 0o600  # nobody else moves the motors
     kinds = ("readings", "torques", "contacts")
     boxes = [(kind, slot) for slot in range(3) for kind in kinds]
     for k, (kind, slot) in enumerate(boxes):
