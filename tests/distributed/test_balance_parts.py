@@ -191,6 +191,17 @@ def test_faults_happen_in_the_round_of_their_time():
     assert seen == [([False, True], [False, True])] * 2 + [([True, False], [False, False])]
 
 
+def test_a_dead_module_is_forgotten_after_a_quarter_of_a_second():
+    network = LockStep(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    links = FaultyLinks(network, 0.0, [Fault(0.01, "m1", "die")], 1e-3, None)
+    known = []
+    for k in range(262):
+        links.round(1e-3 * k, think=False)
+        known.append(round(network.totals().mass[0] / SUPERBOT.mass, 9))
+    # what it sent last arrived at 10 ms
+    assert known == [*known[:1], *[2.0] * 258, *[1.0] * 3]
+
+
 def test_drives_have_no_negative_friction_and_some_torque():
     GearedDrive(0.0, 1e-9)
     for wrong, words in (

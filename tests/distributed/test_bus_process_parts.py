@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import StateError, catalog
+from modurob import Organism, StateError, catalog, examples
 from modurob.distributed import Message, PlantOptions, ProcessBus
+from modurob.distributed.bus import builder as builders
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus import processes as hosts
+from modurob.distributed.bus.assembly import BusAssembly
 from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.bus import BusModule
 from modurob.distributed.bus.coordinator import Coordinator
@@ -18,6 +20,7 @@ from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.native_coordinator import NativeOperation
 from modurob.distributed.bus.node import Node
 from modurob.distributed.bus.processes import LoopClock, _checked_native, _native_settings
+from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.bus.survey import Survey
 from oracles import complains
 
@@ -469,3 +472,66 @@ def test_a_closed_bus_leaves_nothing_and_may_be_closed_again(tmp_path):
     assert not [*tmp_path.iterdir()]
     bus.close()
     assert len(told) == 6
+
+
+# -- the builder -----------------------------------------------------------------------------------
+
+
+class Fake:
+    """A law that notes what it is made of."""
+
+    key, parameters, made = "fake", {}, []
+
+    def __init__(self, model, *, sample_time=0.0, k=1.0):
+        self.model, self.settings, self.asked = model, {"sample_time": sample_time, "k": k}, []
+        self.made.append(self)
+
+    def command(self, t, q, v):
+        self.asked.append("torques")
+
+    def certificate(self):
+        self.asked.append("certificate")
+        return "certified"
+
+
+@pytest.fixture
+def laws(monkeypatch):
+    monkeypatch.setattr(builders, "law_class", lambda law: Fake)
+    monkeypatch.setattr(Fake, "made", [])
+    return Fake.made
+
+
+def test_gains_of_other_joints_are_left_out_when_a_builder_warms_up(laws):
+    RobotBuilder("fake", sample_time=0.02, k=3.0).warm_up()
+    RobotBuilder("fake", sample_time=0.02, k=[3.0, 4.0]).warm_up()
+    assert [law.settings for law in laws] == [
+        {"sample_time": 0.02, "k": 3.0}, {"sample_time": 0.0, "k": 1.0}
+    ]  # fmt: skip
+    assert [law.asked for law in laws] == [["torques", "certificate"]] * 2
+
+
+def test_another_law_needs_a_robot_with_joints_and_keeps_the_period(laws):
+    builder = RobotBuilder("fake", sample_time=0.02, k=3.0)
+    with complains(StateError, "a law needs a robot with joints"):
+        builder.change_law("fake")
+    still = Organism.start("backbone")
+    builder.operation.robot = BusRobot(BusAssembly(still), still.model("physical"))
+    with complains(StateError, "a law needs a robot with joints"):
+        builder.change_law("fake")
+    arm = examples.arm("b")
+    builder.operation.robot = BusRobot(BusAssembly(arm), model := arm.model("physical"), "old")
+    builder.change_law("fake", k=5.0)
+    assert builder.settings == {"sample_time": 0.02, "k": 5.0}
+    assert laws[-1].settings == builder.settings
+    assert laws[-1].model is model
+    assert builder.robot.controller is laws[-1]
+    assert builder.operation.robot.certificate == "certified"
+
+
+def test_a_builder_counts_the_robots_that_it_has_built(laws):
+    builder, state = RobotBuilder("fake"), Coordinator().start(1)
+    assert builder.rebuild(state) is False  # not all is known yet
+    state.ready = True
+    assert [builder.rebuild(state), builder.rebuild(state), builder.built] == [True, False, 1]
+    state.survey = Survey((), ())
+    assert [builder.rebuild(state), builder.built] == [True, 2]

@@ -462,6 +462,22 @@ def test_the_coordinator_wakes_when_its_patience_ends():
     assert bus._root.step(state, [], end + 1e-9)[0].ready
 
 
+def test_reports_and_records_are_revisions_and_readings_are_not():
+    """Each revision has the robot built anew."""
+    coordinator, found = Coordinator(), []
+    state = coordinator.start(1)
+    module = Address(7, 1)
+    for message in (
+        msg.Sense(module, 1, 0, (0.1, 0.0)), msg.ModuleReport(module, 1, "m", ()),
+        msg.Sense(module, 2, 0, (0.2, 0.0)), msg.Piece(module, 6, 0, b"record"),
+        msg.Sense(module, 3, 0, (0.3, 0.0)), msg.ModuleReport(module, 1, "m", ()),
+    ):  # fmt: skip
+        coordinator._file(state, msg.pack(message), 0.0)
+        found.append(state.revision)
+    assert found == [0, 1, 1, 2, 2, 2]  # the last report came twice
+    assert (state.table[module].values, state.table[module].record) == ((0.3, 0.0), b"record")
+
+
 # -- the tree --------------------------------------------------------------------------------------
 
 OWN, ONE, TWO, THREE = Address(0, 9), Address(1, 1), Address(2, 2), Address(3, 3)
