@@ -200,6 +200,10 @@ def test_a_dead_module_is_forgotten_after_a_quarter_of_a_second():
         known.append(round(network.totals().mass[0] / SUPERBOT.mass, 9))
     # what it sent last arrived at 10 ms
     assert known == [*known[:1], *[2.0] * 258, *[1.0] * 3]
+    with complains(mr.StateError, "a loss of messages needs rng="):
+        FaultyLinks(network, 0.1, [], 1e-3, None)
+    with complains(mr.StateError, "loss must be a probability from 0 to below 1"):
+        FaultyLinks(network, 1.0, [], 1e-3, np.random.default_rng(0))
 
 
 def test_drives_have_no_negative_friction_and_some_torque():

@@ -83,6 +83,27 @@ def test_a_bus_says_whether_it_has_settled_and_a_condition_has_held(held):
     assert held.builder.rebuild(held.coordinator) is False  # nothing has changed
 
 
+def test_the_plant_is_told_what_is_docked_and_undocked(monkeypatch):
+    bus, told = SimulatedBus(plant=PlantOptions(), period=0.005), []
+    monkeypatch.setattr(bus, "_plant", told.append)
+    bus.start("giusti_b")
+    bus.start("giusti_a")
+    bus.plug("m0.out", "m1.in", 90)
+    bus.unplug("m1.in")
+    assert [(event["add"], event["kind"]["name"]) for event in told[:2]] == [
+        ("m0", "giusti_b"), ("m1", "giusti_a")
+    ]  # fmt: skip
+    assert told[2:] == [
+        {"dock": [("m0", "out"), ("m1", "in"), 90]}, {"undock": [("m1", "in"), ("m0", "out")]}
+    ]  # fmt: skip
+    without = SimulatedBus()
+    monkeypatch.setattr(without, "_plant", told.append)
+    without.start("giusti_b")
+    without.plug("base.out", "m0.in")
+    without.unplug("m0")
+    assert len(told) == 4
+
+
 def test_a_sampled_law_without_gains_settles_within_half_a_second():
     def settling(**settings):
         return SimulatedBus(**settings).builder.settings.get("settling_time")

@@ -358,6 +358,15 @@ def test_a_cycle_goes_outward_and_its_answer_comes_back_when_all_beyond_have_ans
     assert bench.state.period == pytest.approx(0.01)  # of two cycles
 
 
+def test_a_cycle_does_not_wait_for_a_connector_where_nobody_was_heard():
+    bench = Clocked()
+    bench.step(msg.own(msg.Plugged("out", 0)))  # a docking with another module
+    outbox = bench.batch("in", 3)
+    ((number, complete, messages),) = batched(outbox, "in")
+    assert (number, complete, [message.origin for message in messages]) == (3, True, [ME])
+    assert batched(outbox, "out") == []
+
+
 def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_periods():
     bench = Clocked()
     for bench.now, number in ((0.01, 3), (0.02, 4)):

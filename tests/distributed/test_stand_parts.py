@@ -425,6 +425,16 @@ def test_joints_move_the_own_frame_as_the_leaders_side_stays(frame, port):
         twist = np.concatenate([after[:3, 3] - before[:3, 3], TURN_LENGTH * turn]) / 2e-6
         np.testing.assert_allclose(row[2 + 6 * slot : 8 + 6 * slot], weight * twist, atol=1e-8)
     assert (np.abs(rows[:, 2 + 6 * slot :]).max(axis=1) > 1e-3).all()
+    # what the frame asks for, and where it is, are in the sums at its own place
+    asks = replace(state, goal=q, home=q, twist=np.arange(1.0, 7.0), step=2)
+    sums = agent._own_sums(asks, found, split, posture, {}, T_wm)
+    wanted = np.zeros(agent.sums.rows)
+    wanted[2 + 6 * slot : 8 + 6 * slot] = asks.twist
+    np.testing.assert_allclose(agent.sums.system(sums)[1], wanted, atol=1e-15)
+    wanted = np.zeros((3, 3))
+    wanted[slot] = places[slot]
+    np.testing.assert_allclose(agent.sums.places(sums), wanted)
+    assert agent.sums.done(sums) == 2
 
 
 def test_a_lost_neighbor_counts_as_a_mass():
@@ -476,6 +486,7 @@ def test_servos_of_a_module_that_dies_let_go_and_those_of_a_frozen_one_hold():
         network._tick(q, np.zeros(12))
         limp.append({name for name, x in zip(owner, network._limp, strict=True) if x})
     assert limp == [{"m1"}, set(), set()]
+    assert {tuple(state.q) for state in network.states.values()} == {(0.1, 0.1, 0.1)}  # measured
     assert network._asleep == {"m0"}
     assert not network._rate[[name == "m0" for name in owner]].any()
 

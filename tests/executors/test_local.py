@@ -161,6 +161,11 @@ def test_an_item_comes_back_in_front_until_it_ended_three_processes():
         assert list(work.waiting) == [0, 1, 2]
     with pytest.raises(StateError, match="start of a worker ended 3 processes: signal 9"):
         lost(work, None, -9)
+    work = local._Work(b"f", ["a"], None)
+    lost(work, None, 0)  # without an error
+    lost(work, None, 0)
+    with pytest.raises(StateError, match="start of a worker ended 3 processes: exit code 0"):
+        lost(work, None, 0)
 
 
 def test_no_item_is_handed_out_after_an_error():
