@@ -7,15 +7,20 @@ from modurob import StateError, UnknownNameError
 from modurob.checks import (
     complex_array,
     generator,
+    gravity_vector,
     inside,
+    is_loopback,
+    is_number,
+    is_whole,
     not_negative,
     per_joint,
     positive,
     real_array,
+    refuse_states,
     takes,
     whole,
 )
-from modurob.errors import choices
+from modurob.errors import SizeError, choices, one_line
 from oracles import complains
 
 JOINTS = ("hip", "knee")
@@ -117,3 +122,49 @@ def test_functions_take_what_their_signature_allows():
     assert not takes("no function")
     assert takes(dict.fromkeys, [])
     assert takes(max, 1, 2)  # of C, without a signature: the call itself will tell
+
+
+def test_messages_of_a_thousand_characters_stay_whole_and_longer_ones_keep_both_ends():
+    text = "".join(chr(97 + k % 26) for k in range(1001))
+    assert one_line(text[:1000]) == text[:1000]
+    assert one_line(text) == text[:800] + " ... " + text[-100:]
+
+
+def test_what_cannot_be_printed_is_written_as_in_a_program():
+    assert one_line("a\nb\x00c\u200bü") == "a\\nb\\x00c\\u200bü"
+
+
+def test_long_values_are_cut_and_units_are_named_where_there_are_some():
+    with complains(StateError, f"x must hold finite real numbers, got {'y' * 60!r}"):
+        real_array("x", "y" * 99)
+    with complains(StateError, "stiffness must be zero or a positive number, got -1"):
+        not_negative("stiffness", -1)
+    with complains(StateError, "limit must be at least -2.5, got [-3, 0]"):
+        per_joint("limit", [-3, 0], JOINTS, least=-2.5)
+
+
+def test_states_are_refused_by_the_memory_of_their_numbers():
+    refuse_states("positions", 10**9, 1)
+    with complains(SizeError, "positions of 500000001 states would need 8 GB", "fewer states"):
+        refuse_states("positions", 500_000_001, 2)
+
+
+def test_gravity_is_three_finite_numbers():
+    assert gravity_vector((0, 1, -9.81)).tolist() == [0.0, 1.0, -9.81]
+    for wrong in ((0, 0), (0, 0, np.nan), (0, 0, -9.81j), 9.81, "down", [[0, 0, -9.81]]):
+        with complains(StateError, "gravity must be three finite numbers [m/s^2]", repr(wrong)):
+            gravity_vector(wrong)
+
+
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        (is_number, [1, 2.5, np.float64(3)], [True, "1", None, 1j, np.nan, np.inf, 10**400]),
+        (is_whole, [1, np.int64(3)], [True, 1.0, "1", None]),
+        (takes, [max, lambda: 0], [3, lambda a: a]),
+        (is_loopback, ["localhost", "127.9.9.9", "::1"], ["192.0.2.7", "example.org", ""]),
+    ],
+)
+def test_questions_are_answered_with_true_or_false(question, yes, no):
+    assert {question(x) for x in yes} == {True}
+    assert all(question(x) is False for x in no)

@@ -4,18 +4,24 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep
+from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing import run as runs
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
-from modurob.distributed.balancing.faults import checked_faults
+from modurob.distributed.balancing.faults import FaultyLinks, checked_faults
 from modurob.distributed.balancing.knowledge import InputReader, inputs_of
 from modurob.distributed.balancing.laws import Joints, law_named
+from modurob.distributed.balancing.network import BalancingModules
+from modurob.distributed.balancing.on_ground import StandingModules
 from modurob.distributed.balancing.plant import with_drives
+from modurob.distributed.balancing.processes import BalancingProcesses
 from modurob.distributed.balancing.result import Balanced
+from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.balancing.support import support_polygon
 from modurob.distributed.mass.module_body import Levers, shared_sums
 from modurob.distributed.mass.state import MassEstimate
+from modurob.sim import SimulationError
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
@@ -170,6 +176,45 @@ def test_faults_come_in_the_order_of_their_times():
     Fault(0.0, "a", "die")
     with complains(mr.StateError, "time of a fault"):
         Fault(-0.1, "a", "die")
+    with complains(mr.UnknownNameError, "no fault 'sleep': faults are freeze, die, reboot"):
+        Fault(0.1, "a", "sleep")
+
+
+def test_faults_happen_in_the_round_of_their_time():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    faults = [Fault(0.002, "m0", "freeze"), Fault(0.0, "m1", "die"), Fault(0.002, "m1", "reboot")]
+    links = FaultyLinks(LockStep(organism), 0.0, faults, 1e-3, None)
+    seen = []
+    for k in range(3):
+        links.round(1e-3 * k, think=False)
+        seen.append((links.asleep.tolist(), links.dead.tolist()))
+    assert seen == [([False, True], [False, True])] * 2 + [([True, False], [False, False])]
+
+
+def test_a_dead_module_is_forgotten_after_a_quarter_of_a_second():
+    network = LockStep(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    links = FaultyLinks(network, 0.0, [Fault(0.01, "m1", "die")], 1e-3, None)
+    known = []
+    for k in range(262):
+        links.round(1e-3 * k, think=False)
+        known.append(round(network.totals().mass[0] / SUPERBOT.mass, 9))
+    # what it sent last arrived at 10 ms
+    assert known == [*known[:1], *[2.0] * 258, *[1.0] * 3]
+    with complains(mr.StateError, "a loss of messages needs rng="):
+        FaultyLinks(network, 0.1, [], 1e-3, None)
+    with complains(mr.StateError, "loss must be a probability from 0 to below 1"):
+        FaultyLinks(network, 1.0, [], 1e-3, np.random.default_rng(0))
+
+
+def test_drives_have_no_negative_friction_and_some_torque():
+    GearedDrive(0.0, 1e-9)
+    for wrong, words in (
+        ((-0.1, 1.0), "friction"),
+        ((0.1, 0.0), "torque"),
+        ((0.1, -1.0), "torque"),
+    ):
+        with complains(mr.StateError, f"the drives' {words}"):
+            GearedDrive(*wrong)
 
 
 def test_servos_hold_with_stiffness_and_friction_up_to_their_torque():
@@ -184,6 +229,21 @@ def test_drives_add_their_friction_and_stuck_joints_do_not_move():
     np.testing.assert_allclose(found.viscous[[0, 2]], model.viscous[[0, 2]] + 0.25)
     assert found.viscous[1] >= 1e9
     assert found.organism is None
+    for wrong in (3, None, (0.3, 6.0)):
+        with complains(mr.StateError, "drive is a GearedDrive", repr(wrong)):
+            with_drives(model, wrong, np.zeros(3, dtype=bool))
+
+
+def test_torques_of_a_network_end_at_those_of_its_drives():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    weak, strong = (BalancingNetwork(organism, drive=GearedDrive(0.3, x)) for x in (0.05, 1e3))
+    q = np.linspace(-0.6, 0.8, 6)
+    for _ in range(6):
+        held, free = (network.command(0.0, q, np.zeros(6), None) for network in (weak, strong))
+    assert free.max() > 0.05
+    assert free.min() < -0.05
+    assert np.abs(free).min() < 0.05
+    np.testing.assert_allclose(held, np.clip(free, -0.05, 0.05))
 
 
 def test_the_shared_law_is_the_formula_of_the_guide():
@@ -212,6 +272,11 @@ def test_the_shared_law_is_the_formula_of_the_guide():
     here = far._replace(v=rng.standard_normal(n))
     wanted = levers.inertia * (400.0 * share - 40.0 * here.v) + 9.81 * levers.moment[:, 2]
     np.testing.assert_allclose(law.torque(here, 1e-3), wanted + 0.4 * here.v, rtol=1e-9)
+    braked = wanted - 400.0 * levers.inertia * share + 0.4 * here.v
+    at_limits = here._replace(q=np.where(share > 0, here.upper, here.lower))
+    np.testing.assert_allclose(law.torque(at_limits, 1e-3), braked, rtol=1e-9)
+    law.decide(known._replace(knows=np.zeros(n, dtype=bool)), far, target)  # lost: no share
+    np.testing.assert_allclose(law.torque(here, 1e-3), braked, rtol=1e-9)
     with complains(mr.UnknownNameError, "no law 'fuzzy'"):
         law_named("fuzzy", 0.08, 9.81, 20.0)
 
@@ -368,3 +433,109 @@ def test_networks_tell_their_agents_what_they_need():
     network.torques["m1"][:] = 1.0
     network.kill("m1")
     assert not network.torques["m1"].any()
+    with complains(mr.UnknownNameError, "m1.knee"):
+        BalancingNetwork(organism, stuck=["m1.roll", "m1.knee"])
+
+
+def test_modules_decide_once_they_know_where_the_world_is():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = BalancingNetwork(organism)
+
+    def knows(name):
+        return network.agents[name]._inputs(network.view(name)).knows.tolist()
+
+    assert (knows("m0"), knows("m1")) == ([True] * 3, [False] * 3)  # the base is on the ground
+    network.round(2)
+    assert (knows("m0"), knows("m1")) == ([True] * 3, [True] * 3)
+
+
+class Watched:
+    """A law that notes when it decides, and gives no torque."""
+
+    def __init__(self):
+        self.ticks, self.decided = 0, []
+
+    def reset(self, joints):
+        self.ticks = 0
+
+    def decide(self, known, here, target):
+        self.decided.append(self.ticks)
+
+    def torque(self, here, dt):
+        self.ticks += 1
+        return np.zeros(len(here.q))
+
+    def free(self, here):
+        return np.ones(len(here.q), dtype=bool)
+
+
+def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
+    law = Watched()
+    run = balance(mr.examples.snake(2), law, duration=0.018)
+    assert law.decided == [0, 5, 10, 15]
+    assert law.ticks == 18
+    assert run.law == "Watched"
+
+
+def test_a_run_that_diverges_says_what_helps(monkeypatch):
+    trajectory = object()
+
+    def diverge(*given, **options):
+        raise SimulationError("diverged at 0.3 s", 0.3, trajectory)
+
+    monkeypatch.setattr(runs, "simulate", diverge)
+    with pytest.raises(SimulationError, match="take more friction") as caught:
+        balance(mr.examples.snake(2), "default")
+    assert str(caught.value).startswith("diverged at 0.3 s; lower the gains")
+    assert (caught.value.time, caught.value.trajectory) == (0.3, trajectory)
+
+
+def test_an_organism_without_mass_is_not_balanced():
+    light = SUPERBOT.with_parameters(mass=0.0)
+    with (
+        pytest.warns(mr.errors.ModelWarning, match="give bodies a mass"),
+        complains(mr.StateError, "the organism has no mass"),
+    ):
+        balance(mr.Organism.start(light))
+
+
+def test_a_run_knows_its_body():
+    run = balance(organism := mr.examples.snake(2), duration=0.002)
+    assert run.organism == organism
+
+
+def test_a_run_tells_its_states_at_any_times():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.02)
+    q, v = run.at(run.t)
+    np.testing.assert_allclose(q, run.q, atol=1e-12)
+    np.testing.assert_allclose(v, run.v, atol=1e-12)
+    between = [0.0101, 0.0107]  # a step is a straight line
+    q, v = run.at(between)
+    assert q.shape == (2, 1)
+    (a, b), (one, other) = run.at([0.010, 0.011])[0], q
+    np.testing.assert_allclose(one, 0.9 * a + 0.1 * b)
+    np.testing.assert_allclose(other, 0.3 * a + 0.7 * b)
+    np.testing.assert_allclose(run.at(between[0])[0], one)
+
+
+@pytest.mark.parametrize(
+    ("networks", "options"),
+    [
+        (BalancingProcesses, {}),
+        (StandingProcesses, {"feet": (), "ground": mr.Ground(), "q0": np.zeros(7)}),
+    ],
+)
+def test_processes_that_do_not_come_up_are_ended(monkeypatch, networks, options):
+    told = []
+
+    def fail(self):
+        told.append("failed")
+        raise mr.StateError("not all modules know the whole")
+
+    for kind in (BalancingModules, StandingModules):
+        monkeypatch.setattr(kind, "__init__", lambda self, *given, **options: None)
+    monkeypatch.setattr(networks, "_let_go", fail)
+    monkeypatch.setattr(networks, "close", lambda self: told.append("closed"))
+    with complains(mr.StateError, "not all modules know the whole"):
+        networks(mr.examples.snake(2), **options)
+    assert told == ["failed", "closed"]

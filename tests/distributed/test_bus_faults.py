@@ -151,6 +151,8 @@ def test_a_module_docked_to_itself_is_a_ring_of_one():
     bus.plug("m0.3", "m0.5")
     assert bus.run(lambda: bool(bus.robot.assembly.faults))
     assert "(m0)" in bus.robot.assembly.faults[0]
+    bus.unplug("m0")  # both ends of that docking, and the one to the base
+    assert not bus.docked
 
 
 def test_connectors_of_different_size_do_not_dock():

@@ -18,7 +18,7 @@ from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
 from modurob.distributed.plant import BASE, Plant
 from modurob.errors import DatasheetError
-from modurob.modules.record import encode
+from modurob.modules.record import encode, id_text
 from modurob.reference import Reference
 from oracles import complains
 
@@ -52,6 +52,67 @@ def test_names_of_modules_are_free_ones_and_a_plant_is_made_of_options():
             bus.start("giusti_b", name)
     with complains(StateError, "plant is PlantOptions(...) or None, got True"):
         SimulatedBus(plant=True)
+
+
+def test_modules_without_an_id_get_those_of_the_guide():
+    bus = SimulatedBus()
+    names = [bus.start("giusti_b") for _ in range(3)]
+    names.append(bus.start("giusti_b", uid=0x0242AC1100FF))
+    names.append(bus.start("giusti_b"))
+    assert [id_text(bus.modules[name].node.uid)[-5:] for name in names] == [
+        "00:01", "00:02", "00:03", "00:ff", "01:00"
+    ]  # fmt: skip
+    assert id_text(bus.modules["m0"].node.uid) == "02:42:ac:11:00:01"
+
+
+def test_a_round_without_a_clock_takes_a_millisecond_and_one_with_a_clock_a_tenth_of_its_period():
+    for options, seconds in (({}, 1e-3), ({"plant": PlantOptions(), "period": 0.005}, 5e-4)):
+        bus = SimulatedBus(**options)
+        for _ in range(3):
+            bus.round()
+        assert bus.now == pytest.approx(3 * seconds)
+
+
+def test_a_bus_says_whether_it_has_settled_and_a_condition_has_held(held):
+    for bus in (SimulatedBus(), SimulatedBus(plant=PlantOptions(), period=0.005)):
+        assert bus.settled(1) is False
+        assert bus.run(lambda: False, 0.01) is False
+        assert bus.run(lambda: True, 0.01) is True
+    assert held.settled(1) is True
+    assert held.settled(2) is False
+    assert held.builder.rebuild(held.coordinator) is False  # nothing has changed
+
+
+def test_the_plant_is_told_what_is_docked_and_undocked(monkeypatch):
+    bus, told = SimulatedBus(plant=PlantOptions(), period=0.005), []
+    monkeypatch.setattr(bus, "_plant", told.append)
+    bus.start("giusti_b")
+    bus.start("giusti_a")
+    bus.plug("m0.out", "m1.in", 90)
+    bus.unplug("m1.in")
+    assert [(event["add"], event["kind"]["name"]) for event in told[:2]] == [
+        ("m0", "giusti_b"), ("m1", "giusti_a")
+    ]  # fmt: skip
+    assert told[2:] == [
+        {"dock": [("m0", "out"), ("m1", "in"), 90]}, {"undock": [("m1", "in"), ("m0", "out")]}
+    ]  # fmt: skip
+    without = SimulatedBus()
+    monkeypatch.setattr(without, "_plant", told.append)
+    without.start("giusti_b")
+    without.plug("base.out", "m0.in")
+    without.unplug("m0")
+    assert len(told) == 4
+
+
+def test_a_sampled_law_without_gains_settles_within_half_a_second():
+    def settling(**settings):
+        return SimulatedBus(**settings).builder.settings.get("settling_time")
+
+    clocked = {"plant": PlantOptions(), "period": 0.005}
+    assert settling(**clocked) == 0.5
+    assert settling(**clocked, settling_time=0.8) == 0.8
+    assert settling(**clocked, k0=100.0, k1=20.0) is None
+    assert settling() is None
 
 
 def test_a_module_has_at_most_the_joints_that_fit_into_the_memory_of_its_drive(monkeypatch):
@@ -166,6 +227,8 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.kill([]), ("no module []", "m0")),
         (lambda bus: bus.push(3, 1.0, 0.1), ("no module 3",)),
         (lambda bus: bus.start("giusti_b", record="MROB"), ("a record is bytes", "'MROB'")),
+        (lambda bus: bus.start(3), ("a kind is a catalog name or a ModuleType, got 3",)),
+        (lambda bus: bus.start("giusti_b", uid=0), ("id 0 is that of the coordinator",)),
         (lambda bus: bus.run(lambda: True, "long"), ("seconds", "'long'")),
         (lambda bus: bus.payload("m0", 1e300), ("mass", "1e+12", "1e+300")),
         (lambda bus: bus.write("m0", mass=1e300), ("bodies.0.mass", "1e+12")),
@@ -254,7 +317,7 @@ def test_a_robot_with_a_module_that_has_just_restarted_is_not_settled(held):
     (old,) = held.robot.assembly.names
     held.kill("m0")
     held.restart("m0")
-    assert not held.settled(1)
+    assert held.settled(1) is False
     assert held.run(lambda: held.settled(1))
     (new,) = held.robot.assembly.names
     assert new != old

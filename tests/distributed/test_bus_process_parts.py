@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import StateError, catalog
+from modurob import Organism, StateError, catalog, examples
 from modurob.distributed import Message, PlantOptions, ProcessBus
+from modurob.distributed.bus import builder as builders
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus import processes as hosts
+from modurob.distributed.bus.assembly import BusAssembly
 from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.bus import BusModule
 from modurob.distributed.bus.coordinator import Coordinator
@@ -18,6 +20,7 @@ from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.native_coordinator import NativeOperation
 from modurob.distributed.bus.node import Node
 from modurob.distributed.bus.processes import LoopClock, _checked_native, _native_settings
+from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.bus.survey import Survey
 from oracles import complains
 
@@ -88,7 +91,7 @@ def host(*, in_c=False, **attributes):
 def test_a_clock_that_is_late_leaves_ticks_out_and_keeps_its_beat(monkeypatch):
     monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: 10.0))
     clock = LoopClock(0.25)
-    assert not clock.is_due(9.99)
+    assert clock.is_due(9.99) is False
     assert (clock.ticks, clock.due, clock.period) == (0, 10.0, 0.25)
     assert clock.is_due(10.125)
     assert (clock.ticks, clock.missed, clock.due) == (1, 0, 10.25)
@@ -98,6 +101,8 @@ def test_a_clock_that_is_late_leaves_ticks_out_and_keeps_its_beat(monkeypatch):
     assert clock.is_due(11.25)
     assert (clock.ticks, clock.missed, clock.due) == (3, 3, 11.5)
     assert [*clock.late] == [0.125, 0.8125, 0.0]
+    clock.late.extend([0.5] * 10_001)  # of the last ten thousand ticks
+    assert [*clock.late] == [0.5] * 10_000
 
 
 # -- settings --------------------------------------------------------------------------------------
@@ -348,13 +353,57 @@ def test_waiting_ends_with_the_condition_the_time_or_a_failure():
     bus = host()
     counts = []
     assert bus.wait(lambda: counts.append(1) or len(counts) > 2, 5.0)
-    assert not bus.wait(lambda: False, 0.01)
+    assert bus.wait(lambda: False, 0.01) is False
     bus._failure = KeyError("background")
     with pytest.raises(KeyError, match="background"):
         bus.wait(lambda: False, 5.0)
     assert not bus.wait(lambda: False, 0.01)  # it was told
     with complains(StateError, "seconds"):
         bus.wait(lambda: True, 0)
+
+
+@pytest.mark.parametrize("late", ["", "base", "plant", "compiler"])
+def test_a_bus_is_warm_when_coordinator_and_plant_have_started_and_compiled(monkeypatch, late):
+    monkeypatch.setattr(hosts, "WARM_UP_TIMEOUT_S", 0.02)
+    addresses = {name: "A" for name in ("base", "plant") if name != late}
+    bus = host(plant=PlantOptions(), _addresses=addresses, _warm=late != "compiler")
+    if not late:
+        bus.wait_until_warm()
+        host(_addresses={"base": "A"}, _warm=True).wait_until_warm()  # without a plant
+        return
+    with complains(StateError, "coordinator and plant are not ready after 0.02 s"):
+        bus.wait_until_warm()
+
+
+@pytest.mark.parametrize("clocked", [False, True])
+def test_the_builder_waits_for_another_state_or_a_heartbeat(clocked):
+    """Commands of the user change torques without any news of the bus."""
+    bus, built, waits = host(plant=PlantOptions() if clocked else None), [], []
+    bus.builder = SimpleNamespace(
+        update=lambda state, now: built.append(state) or [Message("", b"torque")],
+        rebuild=lambda state: built.append(state) or False,
+    )
+    bus._warm, bus._seen = True, bus._state
+    other = Coordinator().start(2)
+    other.survey = Survey((Address(1, 1),))
+
+    class News(threading.Condition().__class__):
+        def wait(self, timeout=None):
+            waits.append(timeout)
+            if len(waits) == 2:
+                bus._state = other if clocked else bus._state
+            return clocked or len(waits) == 1
+
+    bus._news = News()
+    bus._build()
+    assert waits == [None if clocked else 0.25] * 2
+    assert built == [other if clocked else bus._state]
+    assert bus._seen is built[0]
+    assert [*bus._signals] == ([] if clocked else [Message("", b"torque")])
+    assert bus.woken == 1
+    bus._open = False
+    bus._build()  # the bus was closed meanwhile
+    assert len(built) == 1
 
 
 def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(monkeypatch):
@@ -403,3 +452,86 @@ def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(m
     bus._carry()
     assert waits[3] == bus.heartbeat
     assert steps == ["bell"]  # the rest is done by the program in C
+
+
+def test_a_closed_bus_leaves_nothing_and_may_be_closed_again(tmp_path):
+    bus, told = host(_memory=str(tmp_path / "memory")), []
+    (tmp_path / "memory").touch()
+    bus._threads = [SimpleNamespace(join=lambda seconds: told.append(("joined", seconds)))]
+    for name in ("_bell", "_ring", "endpoint", "_processes"):
+        part = SimpleNamespace(
+            close=lambda name=name: told.append(f"{name} closed"), end=lambda: told.append("ended")
+        )
+        setattr(bus, name, part)
+    bus.close()
+    assert told == [
+        "ended", ("joined", 2.0), "_processes closed", "endpoint closed", "_bell closed",
+        "_ring closed",
+    ]  # fmt: skip
+    assert bus.woken == 1
+    assert not [*tmp_path.iterdir()]
+    bus.close()
+    assert len(told) == 6
+
+
+# -- the builder -----------------------------------------------------------------------------------
+
+
+class Fake:
+    """A law that notes what it is made of."""
+
+    key, parameters, made = "fake", {}, []
+
+    def __init__(self, model, *, sample_time=0.0, k=1.0):
+        self.model, self.settings, self.asked = model, {"sample_time": sample_time, "k": k}, []
+        self.made.append(self)
+
+    def command(self, t, q, v):
+        self.asked.append("torques")
+
+    def certificate(self):
+        self.asked.append("certificate")
+        return "certified"
+
+
+@pytest.fixture
+def laws(monkeypatch):
+    monkeypatch.setattr(builders, "law_class", lambda law: Fake)
+    monkeypatch.setattr(Fake, "made", [])
+    return Fake.made
+
+
+def test_gains_of_other_joints_are_left_out_when_a_builder_warms_up(laws):
+    RobotBuilder("fake", sample_time=0.02, k=3.0).warm_up()
+    RobotBuilder("fake", sample_time=0.02, k=[3.0, 4.0]).warm_up()
+    assert [law.settings for law in laws] == [
+        {"sample_time": 0.02, "k": 3.0}, {"sample_time": 0.0, "k": 1.0}
+    ]  # fmt: skip
+    assert [law.asked for law in laws] == [["torques", "certificate"]] * 2
+
+
+def test_another_law_needs_a_robot_with_joints_and_keeps_the_period(laws):
+    builder = RobotBuilder("fake", sample_time=0.02, k=3.0)
+    with complains(StateError, "a law needs a robot with joints"):
+        builder.change_law("fake")
+    still = Organism.start("backbone")
+    builder.operation.robot = BusRobot(BusAssembly(still), still.model("physical"))
+    with complains(StateError, "a law needs a robot with joints"):
+        builder.change_law("fake")
+    arm = examples.arm("b")
+    builder.operation.robot = BusRobot(BusAssembly(arm), model := arm.model("physical"), "old")
+    builder.change_law("fake", k=5.0)
+    assert builder.settings == {"sample_time": 0.02, "k": 5.0}
+    assert laws[-1].settings == builder.settings
+    assert laws[-1].model is model
+    assert builder.robot.controller is laws[-1]
+    assert builder.operation.robot.certificate == "certified"
+
+
+def test_a_builder_counts_the_robots_that_it_has_built(laws):
+    builder, state = RobotBuilder("fake"), Coordinator().start(1)
+    assert builder.rebuild(state) is False  # not all is known yet
+    state.ready = True
+    assert [builder.rebuild(state), builder.rebuild(state), builder.built] == [True, False, 1]
+    state.survey = Survey((), ())
+    assert [builder.rebuild(state), builder.built] == [True, 2]

@@ -108,6 +108,15 @@ def test_a_module_that_loses_its_way_lets_its_motor_go_and_says_so(hello):
         assert bench.state.epoch == 2
 
 
+def test_a_parent_that_has_started_again_is_left_at_once():
+    bench = Bench().driven()
+    bench.peers["in"], bench.hellos["in"] = 41, 0
+    outbox = bench.hello("in", 6)
+    assert drives(outbox) == [()]
+    assert bench.state.parent is None
+    assert beats(outbox) == {"in": 0, "out": 0}
+
+
 def test_a_way_without_new_beats_ends_by_itself():
     bench = Bench().driven()
     while bench.now < (STALE - 0.5) * HEARTBEAT:
@@ -349,6 +358,15 @@ def test_a_cycle_goes_outward_and_its_answer_comes_back_when_all_beyond_have_ans
     assert bench.state.period == pytest.approx(0.01)  # of two cycles
 
 
+def test_a_cycle_does_not_wait_for_a_connector_where_nobody_was_heard():
+    bench = Clocked()
+    bench.step(msg.own(msg.Plugged("out", 0)))  # a docking with another module
+    outbox = bench.batch("in", 3)
+    ((number, complete, messages),) = batched(outbox, "in")
+    assert (number, complete, [message.origin for message in messages]) == (3, True, [ME])
+    assert batched(outbox, "out") == []
+
+
 def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_periods():
     bench = Clocked()
     for bench.now, number in ((0.01, 3), (0.02, 4)):
@@ -453,6 +471,22 @@ def test_the_coordinator_wakes_when_its_patience_ends():
     assert bus._root.step(state, [], end + 1e-9)[0].ready
 
 
+def test_reports_and_records_are_revisions_and_readings_are_not():
+    """Each revision has the robot built anew."""
+    coordinator, found = Coordinator(), []
+    state = coordinator.start(1)
+    module = Address(7, 1)
+    for message in (
+        msg.Sense(module, 1, 0, (0.1, 0.0)), msg.ModuleReport(module, 1, "m", ()),
+        msg.Sense(module, 2, 0, (0.2, 0.0)), msg.Piece(module, 6, 0, b"record"),
+        msg.Sense(module, 3, 0, (0.3, 0.0)), msg.ModuleReport(module, 1, "m", ()),
+    ):  # fmt: skip
+        coordinator._file(state, msg.pack(message), 0.0)
+        found.append(state.revision)
+    assert found == [0, 1, 1, 2, 2, 2]  # the last report came twice
+    assert (state.table[module].values, state.table[module].record) == ((0.3, 0.0), b"record")
+
+
 # -- the tree --------------------------------------------------------------------------------------
 
 OWN, ONE, TWO, THREE = Address(0, 9), Address(1, 1), Address(2, 2), Address(3, 3)
@@ -539,6 +573,18 @@ def test_a_ring_is_named_from_one_branch_to_the_other_over_where_they_meet():
     assert set(ring) == {FOUR, TWO, ONE}
 
 
+def test_a_module_that_still_reports_the_base_elsewhere_is_in_a_ring_with_all_below():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    up, down = (Neighbor(port, other, end, 0, Status.HEARD)
+                for port, other, end in (("in", OWN, "out"), ("out", TWO, "in")))  # fmt: skip
+    back = Neighbor("in", ONE, "out", 0, Status.HEARD)
+    old = Neighbor("side", OWN, "out", 0, Status.HEARD)
+    found = survey(OWN, base, {ONE: reported(up, down), TWO: reported(back, old)})
+    ((edge, ring),) = found.loops
+    assert (edge.parent, edge.port, edge.child) == (TWO, "side", OWN)
+    assert ring == (TWO, ONE)
+
+
 def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
     base = Neighbor("out", ONE, "in", 0, Status.HEARD)
     again = Address(TWO.uid, 99)
@@ -554,6 +600,9 @@ def test_a_silent_module_that_has_joined_elsewhere_is_not_lost():
     assert found.silent == ((ONE, "out", TWO),)
     del table[again]
     assert [edge.child for edge in survey(OWN, base, table).lost] == [TWO]
+    # its last report has it elsewhere: how it was docked here is not known
+    table[TWO] = reported(Neighbor("in", THREE, "out", 0, Status.HEARD))
+    assert survey(OWN, base, table).lost == ()
 
 
 def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
@@ -570,6 +619,8 @@ def test_records_that_are_missing_and_ids_that_are_there_twice_are_found():
     assert (found.modules, found.twins, found.unread) == ((ONE,), ((ONE, twin),), (ONE,))
     assert found.unheard == ((ONE, "side"),)
     assert not found.complete
+    (fault,) = assemble(found._replace(twins=(), unheard=()), table).faults
+    assert fault.endswith("module 00:00:00:00:00:01 has not sent its record")
 
 
 def test_faults_name_the_coordinator_modules_and_ids():
@@ -595,6 +646,8 @@ def test_readings_of_all_joints_make_the_state_and_silent_modules_are_at_rest():
     np.testing.assert_array_equal(v, np.array([0.2, 0.4, 0.6, 0.0, 0.0, 0.0])[order])
     np.testing.assert_array_equal(known, np.array([1, 1, 1, 1, 1, 0], bool)[order])
     assert found.joints().keys() == {ONE}
+    assert BusRobot().joints() == {}
+    assert BusRobot().bad_readings(table) == {}
     short = table[ONE]._replace(sensed=Newest(1, 0.0), values=(0.1,) * 5)
     assert "has 5 numbers, expected 6" in found.bad_readings({ONE: short})[ONE]
 

@@ -8,7 +8,8 @@ import pytest
 from modurob import examples
 from modurob.distributed import SimulatedBus
 from modurob.distributed.bus import messages as msg
-from modurob.distributed.bus.robot import LARGEST_READING
+from modurob.distributed.bus.builder import _certified
+from modurob.distributed.bus.robot import LARGEST_READING, BusRobot
 
 BAD = {
     "not a number": ((np.nan, 0.0), "[nan, 0.0] is not finite"),
@@ -141,6 +142,16 @@ def test_a_body_that_cannot_be_controlled_is_a_fault_and_the_next_body_works(mon
     bus.plug("m1.out", "tip.in")
     assert bus.run(lambda: bus.settled(3) and bus.torques.keys() == {"m0", "m1", "tip"})
     assert bus.robot.assembly.faults == ()
+
+
+def test_a_law_without_a_certificate_drives_no_robot():
+    class Law:
+        def certificate(self):
+            raise ZeroDivisionError("no gains")
+
+    robot = _certified(BusRobot(controller=Law()))
+    assert (robot.controller, robot.certificate) == (None, None)
+    assert robot.assembly.faults == ("no controller: ZeroDivisionError: no gains",)
 
 
 def test_a_dead_module_and_all_beyond_it_get_no_torque_and_the_rest_goes_on():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from modurob import Organism, catalog, examples
-from modurob.distributed import SimulatedBus
+from modurob.distributed import PlantOptions, SimulatedBus
 from modurob.distributed.bus.bus import Bus
 from modurob.distributed.bus.coordinator import Coordinator
 from modurob.distributed.bus.node import END_DEVICE, LOOSE, ROUTER, Node
@@ -258,3 +258,12 @@ def test_steps_are_pure(monkeypatch):
     bus.kill("m1")
     assert bus.run(lambda: bus.settled(1))
     assert set(calls) == {Node, Coordinator}
+
+
+def test_the_plant_of_a_clocked_bus_moves_in_every_round():
+    """A round of a period of 10 ms is a step of the plant: rounding must not leave one out."""
+    bus = SimulatedBus(plant=PlantOptions(), period=0.01)
+    for _ in range(50):
+        bus.round()
+        assert bus.world.t == bus.now
+    assert bus.now == pytest.approx(0.05)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -145,6 +146,30 @@ def test_only_a_light_process_does_without_the_package(run, monkeypatch):
     assert done == []
     run([SETTINGS | {"light": True}])
     assert done == [1]
+
+
+def test_without_the_package_its_modules_can_be_imported(monkeypatch):
+    package = sys.modules["modurob"]
+    monkeypatch.setitem(sys.modules, "modurob", package)  # put back afterwards
+    child.without_the_package()
+    bare = sys.modules["modurob"]
+    assert bare is not package
+    assert not hasattr(bare, "Organism")
+    assert [os.path.realpath(place) for place in bare.__path__] == [
+        os.path.realpath(os.path.dirname(package.__file__))
+    ]
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+def test_a_stopped_process_goes_on_when_its_parent_ends_where_the_system_can_do_so(
+    monkeypatch, system
+):
+    calls = []
+    library = SimpleNamespace(prctl=lambda *given: calls.append(given))
+    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+    monkeypatch.setattr(child, "sys", SimpleNamespace(platform=system))
+    child._continue_without_parent()
+    assert calls == ([(1, signal.SIGCONT)] if system == "linux" else [])
 
 
 def test_an_error_of_a_program_is_one_line_for_the_parent(monkeypatch):
@@ -329,6 +354,12 @@ def test_processes_end_with_their_inputs_and_are_killed_if_they_do_not(popen, mo
     own.close()
     assert own.pipes() == []
     assert [each.stdout.closed for each in popen.made] == [True, True]
+
+
+def test_windows_has_no_processes_of_modules(monkeypatch):
+    monkeypatch.setattr(processes, "os", SimpleNamespace(name="nt"))
+    with complains(StateError, "need a POSIX system; MassNetwork runs anywhere"):
+        Processes("MassNetwork")
 
 
 def test_seeds_and_losses_of_processes_are_checked():

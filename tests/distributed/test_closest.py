@@ -163,6 +163,13 @@ def test_slides_bring_points_closest_too():
     assert along[0] == 0
 
 
+def test_slides_that_move_a_point_little_are_as_much_longer():
+    direction, point = np.array([[0.6, 0.3, 0.2]]), np.array([[0.4, -0.1, 0.3]])
+    whole = slides(direction, point, np.zeros(3), UP)
+    for share in (1e-3, 1e-8, 1e-11):
+        np.testing.assert_allclose(slides(share * direction, point, np.zeros(3), UP), whole / share)
+
+
 def test_shapes_follow_the_input():
     circles = Circles(*(np.random.default_rng(0).standard_normal((3, 4, 5, 3))))
     assert turns(circles, np.zeros(3), UP).shape == (4, 5)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob import firmware
 from modurob.distributed import child, drive, native, plant, processes, reliable
 from modurob.distributed.balancing import agent as balancing
 from modurob.distributed.balancing import laws, on_ground, result, stance, standing, support
@@ -117,6 +118,20 @@ def test_programs_in_c_on_a_pc_have_the_limits_of_the_protocol():
     assert sizes["MR_BUS_MAX_RECORD"] == messages.LARGEST_RECORD
     assert sizes["MR_BUS_MAX_MODULES"] == messages.MOST_MODULES
     assert sizes["MR_BUS_WINDOW"] == reliable.WINDOW
+
+
+def test_programs_in_c_on_a_pc_have_room_for_what_their_robots_may_send():
+    sizes, most = native.SIZES, native.COORDINATOR_SIZES
+    assert sizes["MR_BUS_WAITING_BYTES"] == 4 * messages.LARGEST_RECORD
+    assert sizes["MR_BUS_READING_BYTES"] == 64 * messages.MOST_MODULES  # as in bus.h
+    assert sizes["MR_BUS_BATCH_BYTES"] == sizes["MR_BUS_MAX_BATCHES"] * messages.LARGEST_FRAME
+    assert sizes["MR_BUS_MAX_BATCHES"] == 16 * messages.MOST_PORTS
+    # a kind and a new record for each module, and room for those that start again
+    assert most["MR_MAX_KINDS"] == most["MR_MAX_MODULES"]
+    assert most["MR_BUS_WAITING_BYTES"] == most["MR_MAX_MODULES"] * most["MR_BUS_MAX_RECORD"]
+    assert most["MR_BUS_MAX_ENTRIES"] == 8 * most["MR_MAX_MODULES"]
+    assert most["MR_MAX_PARTS"] == firmware.LARGEST
+    assert most["MR_MAX_KIND_PORTS"] == messages.MOST_PORTS
 
 
 GUIDES = {

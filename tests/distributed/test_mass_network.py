@@ -365,6 +365,17 @@ def test_what_is_no_message_is_ignored():
     np.testing.assert_array_equal(network.view("m0").total, known)
 
 
+def test_updates_with_numbers_that_are_none_are_not_taken():
+    good = Update(np.eye(4), contacts=np.ones((1, 7)), election=Election(1, 2, 1), pose=np.eye(4))
+    assert decode_update(encode_update(good)) is not None
+    for wrong in (np.nan, np.inf, -np.inf):
+        for part in ("mass", "contacts", "pose"):
+            bad = getattr(good, part).copy()
+            bad[0, 1] = bad[-1, 0] = wrong
+            assert decode_update(encode_update(good._replace(**{part: bad}))) is None
+        assert decode_update(encode_update(good._replace(sums=np.full(5, wrong)))) is None
+
+
 def test_massless_modules_are_allowed():
     light = mr.catalog["superbot"].with_parameters(mass=0.0)
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=light)
@@ -372,6 +383,7 @@ def test_massless_modules_are_allowed():
     network.round(2)
     assert network.total("m1").mass == pytest.approx(mr.catalog["superbot"].mass)
     assert network.beyond("m0", 4).mass == 0
+    assert network.settle(100) < 100  # they are heard and confirmed as others are
 
 
 def test_a_loop_is_an_error_that_names_it():
@@ -558,3 +570,17 @@ def test_what_is_no_organism_and_no_transport_is_named(wrong):
     if wrong is not None:
         with pytest.raises(mr.ModurobError, match="in_process, udp"):
             MassNetwork(mr.examples.arm("ba"), transport=wrong)
+
+
+def test_a_view_tells_how_each_joint_moves_the_center():
+    organism, model, network = pair()
+    stand(network, organism)
+    q, e = np.linspace(-0.4, 0.5, model.nv), 1e-6
+    network.measure(q, model=model)
+    network.settle()
+    slope = [
+        (model.center_of_mass(q + x) - model.center_of_mass(q - x)) / (2 * e)
+        for x in e * np.eye(model.nv)
+    ]
+    found = np.concatenate([network.view(name).levers.moment for name in organism])
+    np.testing.assert_allclose(found, model.mass.sum() * np.array(slope), atol=1e-9)

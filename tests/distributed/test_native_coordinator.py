@@ -132,7 +132,7 @@ def test_the_state_of_the_robot_is_that_of_the_program(made):
     operation.tell(told(modules=[["1a", 7]]), table)
     assert "has no room for m1: take the coordinator in Python" in operation.status().reason
     empty = NativeOperation(0.01, lambda command: None).status()
-    assert (empty.mode, empty.progress, empty.joints) == ("idle", 0.0, ())
+    assert (empty.mode, empty.progress, empty.joints, empty.reason) == ("idle", 0.0, (), "")
 
 
 @pytest.mark.parametrize(

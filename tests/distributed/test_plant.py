@@ -136,6 +136,9 @@ def test_noise_has_the_deviation_that_was_asked_for():
     readings = np.array([one.reading("m0") for _ in range(4000)])
     assert readings.std(axis=0) == pytest.approx([0.03, 0.1], rel=0.05)
     assert np.abs(readings.mean(axis=0)).max() < 0.01
+    again = plant("b", noise_q=0.03, noise_v=0.1, seed=3)  # at rest at zero
+    drawn = np.random.default_rng(3).standard_normal(2)
+    assert again.reading("m0") == pytest.approx(drawn * [0.03, 0.1])
 
 
 def test_what_cannot_be_docked_stays_apart_with_the_reason():
@@ -171,6 +174,7 @@ def test_every_module_has_three_mailboxes_of_its_own_and_the_file_is_let_go(tmp_
     memory = SharedMemory(str(tmp_path / "memory"), 3)
     other = SharedMemory(str(tmp_path / "memory"))
     assert os.stat(memory.path).st_size == 9 * Mailbox.SIZE
+    assert os.stat(memory.path).st_mode & 0o777 == 0o600  # nobody else moves the motors
     kinds = ("readings", "torques", "contacts")
     boxes = [(kind, slot) for slot in range(3) for kind in kinds]
     for k, (kind, slot) in enumerate(boxes):

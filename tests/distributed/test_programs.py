@@ -126,10 +126,26 @@ def test_a_process_that_closes_its_output_is_dead():
     assert killed == ["m0"]
 
 
+def test_answers_of_a_process_are_heard_and_its_last_error_is_told():
+    made, (told, tell) = network(), os.pipe()
+    news = [[{"answer": 1}], [], [{"answer": 2}, {"error": "no memory"}]]
+    made._processes.pipe = lambda name: told
+    made._processes.listen = lambda pipe: ("m0", news.pop(0))
+    with complains(mr.StateError, "the process of 'm0' runs, but has not answered in time"):
+        made._hear("m0", 0.0)
+    os.close(tell)  # from now on there is something to read
+    assert made._hear("m0", 0.0) == [{"answer": 1}]
+    assert made._hear("m0", 0.0) == []
+    with complains(mr.StateError, "the process of 'm0' has ended: no memory"):
+        made._hear("m0", 0.0)
+    os.close(told)
+
+
 def test_waiting_ends_with_the_condition_or_with_the_time(monkeypatch):
     now = [10.0]
 
     def sleep(seconds):
+        assert seconds == 0.01  # so often it looks
         now[0] += 1
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import GearedDrive, Impulse, StandingNetwork
-from modurob.distributed.balancing import standing
-from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench
+from modurob.distributed import Fault, GearedDrive, Impulse, StandingNetwork
+from modurob.distributed.balancing import on_ground, standing
+from modurob.distributed.balancing.on_ground import Stood, _on_slope, _step, _wrench, stand
 from modurob.distributed.balancing.stance import Foot, Step, _loads, _Posture, feet_of
 from modurob.distributed.balancing.stance import stance as stance_of
 from modurob.distributed.balancing.standing import (
@@ -23,12 +23,15 @@ from modurob.distributed.balancing.standing import (
     StandingAgent,
     TaskSums,
 )
+from modurob.distributed.mass.module_body import levers
+from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 from modurob.stepping.ground import corners
 from oracles import complains
 
 SUPERBOT = mr.catalog["superbot"]
+ROUNDING = 1e-12  # of lengths of a meter and less
 
 
 def pose(turn, place):
@@ -374,6 +377,66 @@ def test_joints_rest_while_the_whole_is_unknown():
         assert not agent.rates(changed, seen).any()
 
 
+@pytest.mark.parametrize(
+    ("moved", "lost", "leader"),
+    [((0,), (), 1), ((1,), (), 0), ((0, 1), (), None), ((0,), (1,), None), ((1,), (0,), None)],
+)
+def test_the_leaders_sole_is_the_one_that_is_there_and_that_no_joint_moves(
+    monkeypatch, moved, lost, leader
+):
+    agent, leaders = foot(), []
+    monkeypatch.setattr(standing, "_hold_still", lambda number, *given: leaders.append(number))
+    places, A = np.ones((3, 3)), np.eye(agent.sums.rows)
+    for k in {0, 1} - {*moved}:
+        A[2 + 6 * k : 8 + 6 * k] = 0.0
+    places[[*lost]] = 0.0
+    known = view(agent)
+    known.levers = standing.Levers(*np.zeros((6, 3, 3)))
+    known.sums = agent.sums.pack(A, np.zeros(len(A)), places, 0)
+    agent.rates(started(agent, goal=np.zeros(3), complete=True), known)
+    assert leaders == ([] if leader is None else [leader])
+
+
+@pytest.mark.parametrize(
+    ("frame", "port"), [((2, None), "4"), ((2, None), "6"), ((0, "4"), "1"), ((1, "3"), "5")]
+)
+def test_joints_move_the_own_frame_as_the_leaders_side_stays(frame, port):
+    agent = StandingAgent(SUPERBOT, 3, frame, period=PERIOD)
+    slot, sole = frame
+    q, T_wm = np.array([0.3, -0.5, 0.4]), pose([0.2, -0.1, 0.6], [0.3, 0.1, 0.5])
+    state, posture = started(agent, q=q, free=np.ones(3, dtype=bool)), agent.body.at(q)
+    labels = agent.body.labels
+    held = T_wm @ posture.ports[labels.index(port)]
+
+    def own(q):
+        ports = agent.body.at(q).ports
+        T = held @ np.linalg.inv(ports[labels.index(port)])
+        return T if sole is None else T @ ports[labels.index(sole)]
+
+    split = agent._sides(state, port)
+    found = levers(agent.body, split, posture, np.zeros((len(labels), 4, 4)), T_wm)
+    places = np.ones((3, 3))
+    places[slot] = own(q)[:3, 3]
+    rows = agent._effects(state, found, split, places, {}, posture)
+    weight = BASE if slot == 2 else np.ones(6)
+    for row, e in zip(rows, 1e-6 * np.eye(3), strict=True):
+        before, after = own(q - e), own(q + e)
+        turn = so3.log(after[:3, :3] @ before[:3, :3].T)
+        twist = np.concatenate([after[:3, 3] - before[:3, 3], TURN_LENGTH * turn]) / 2e-6
+        np.testing.assert_allclose(row[2 + 6 * slot : 8 + 6 * slot], weight * twist, atol=1e-8)
+    assert (np.abs(rows[:, 2 + 6 * slot :]).max(axis=1) > 1e-3).all()
+    # what the frame asks for, and where it is, are in the sums at its own place
+    asks = replace(state, goal=q, home=q, twist=np.arange(1.0, 7.0), step=2)
+    sums = agent._own_sums(asks, found, split, posture, {}, T_wm)
+    wanted = np.zeros(agent.sums.rows)
+    wanted[2 + 6 * slot : 8 + 6 * slot] = asks.twist
+    np.testing.assert_allclose(agent.sums.system(sums)[1], wanted, atol=1e-15)
+    wanted = np.zeros((3, 3))
+    wanted[slot] = places[slot]
+    np.testing.assert_allclose(agent.sums.places(sums), wanted)
+    assert agent.sums.done(sums) == 2
+
+
 def test_a_lost_neighbor_counts_as_a_mass():
     agent = foot()
     gone = standing.Update(np.diag([1.0, 2, 3, 4]), sums=np.ones(agent.sums.size))
@@ -411,6 +474,23 @@ def test_servos_of_a_network_hold_goals_that_move_between_rounds():
     assert agents["m0"].resend == pytest.approx(0.04)
 
 
+def test_servos_of_a_module_that_dies_let_go_and_those_of_a_frozen_one_hold():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    faults = [Fault(0.0, "m1", "die"), Fault(0.02, "m1", "reboot"), Fault(0.04, "m0", "freeze")]
+    network = StandingNetwork(organism, [Foot("m1", 4)], faults=faults)
+    nothing = np.zeros((0, 3))
+    network.connect_ground(lambda: Touching(np.zeros(0, dtype=int), nothing, nothing, nothing))
+    q, limp = np.concatenate([network.model.neutral()[:7], np.full(6, 0.1)]), []
+    owner = [name.partition(".")[0] for name in network.model.joint_names]
+    for _ in range(3):
+        network._tick(q, np.zeros(12))
+        limp.append({name for name, x in zip(owner, network._limp, strict=True) if x})
+    assert limp == [{"m1"}, set(), set()]
+    assert {tuple(state.q) for state in network.states.values()} == {(0.1, 0.1, 0.1)}  # measured
+    assert network._asleep == {"m0"}
+    assert not network._rate[[name == "m0" for name in owner]].any()
+
+
 def test_a_push_lasts_50_ms_along_axes_of_the_base_as_it_stands():
     q = np.concatenate([np.zeros(3), so3.to_quaternion(so3.exp(np.array([0.1, 0.7, -0.4])))])
     wrench = _wrench(Impulse(0.3, (0.2, -0.1, 0.05)), q)
@@ -443,6 +523,120 @@ def test_a_robot_from_level_ground_stands_as_flat_on_a_slope():
 def test_steps_climb_with_the_ground():
     step = _step(("m2", (0.04, -0.01)), [Foot("m1", 4), Foot("m2", 4)], mr.Ground(slope=(0.1, 0.3)))
     assert step == Step("m2", (0.04, -0.01, pytest.approx(0.001)))
+
+
+@pytest.mark.parametrize("shift", [(0.04, np.nan), (0.04, np.inf), (0.04, 0.0, 0.0), 0.04, "east"])
+def test_a_shift_is_two_finite_numbers(shift):
+    with complains(mr.StateError, "the shift of a step is (x, y) in meters", repr(shift)):
+        _step(("m1", shift), [Foot("m1", 4)], mr.Ground())
+
+
+def test_soles_are_where_their_connectors_are():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    model = organism.model("physical", "free")
+    q = np.array([model.random_configuration(np.random.default_rng(k)) for k in range(3)])
+    feet = (Foot("m1", 4), Foot("m0", 2))
+    run = made(feet=feet, q=q, model=model, parts=[SimpleNamespace(organism=organism)])
+    bodies, poses = Stood._sole_bodies.func(run)
+    run.__dict__["_sole_bodies"] = bodies, poses
+    for k, foot in enumerate(feet):
+        port = organism.kind(foot.module).port(foot.port)
+        body = model.body_names.index(f"{foot.module}.{port.body}")
+        for state, soles in zip(q, Stood.soles.func(run), strict=True):
+            T = model.forward_kinematics(state)[body] @ port.pose
+            np.testing.assert_allclose(soles[k], T[:3, 3], atol=ROUNDING)
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `stand` asks the simulation for, in place of a run."""
+    calls = []
+
+    def simulated(plant, q, v, length, controller, integrator, **options):
+        calls.append({**options, "q": q, "v": v, "length": length, "controller": controller})
+        organism, n = options["organism"], 12 + len(plant.joint_names)
+        assert integrator == "SemiImplicitEuler"
+        part = BodyTrajectory(
+            organism.base, controller.model, organism, np.zeros(1), q[None],
+            *np.zeros((2, 1, n - 6)), {"contact": np.ones((1, 4, 3))},
+        )  # fmt: skip
+        return SimpleNamespace(parts=(part,))
+
+    def posture(organism, feet, rng, steps):
+        model = organism.model("physical", "free")
+        calls.append({"feet": feet, "steps": steps, "drawn": rng.random()})
+        q = np.zeros(model.nq)
+        q[2], q[6] = 0.2, 1.0
+        return q
+
+    monkeypatch.setattr(on_ground, "simulate", simulated)
+    monkeypatch.setattr(on_ground, "stance", posture)
+    return calls
+
+
+def tripod():
+    organism = mr.Organism.start("superbot")
+    for k, port in enumerate((1, 4, 6), 1):
+        organism = organism.dock("m0", port, f"m{k}", 4)
+    return organism
+
+
+def test_a_robot_stands_for_a_second_and_five_for_each_step_from_a_posture_for_them(asked):
+    organism, ground = tripod(), mr.Ground(slope=(0.2, -0.1), height=0.3, friction=0.6)
+    run = stand(organism, ground=ground, steps=[("m1", (0.02, 0.01)), ("m2", (0.0, 0.03))])
+    found, call = asked
+    assert [foot.module for foot in found["feet"]] == ["m1", "m2", "m3"]
+    assert run.feet == found["feet"]
+    shifts = [("m1", (0.02, 0.01, 0.003)), ("m2", (0.0, 0.03, -0.003))]
+    assert [(s.foot, pytest.approx(s.shift)) for s in found["steps"]] == shifts
+    assert list(run.steps) == found["steps"]
+    assert found["drawn"] == np.random.default_rng(0).random()
+    assert (call["length"], call["dt"], call["record"]) == (11.0, 1e-3, 0.02)
+    assert (call["v"], call["external"], call["progress"]) == (None, {}, False)
+    assert call["ground"].lift  # feet come off
+    assert (call["ground"].slope, call["ground"].friction) == ((0.2, -0.1), 0.6)
+    level = np.zeros(len(call["q"]))
+    level[2], level[6] = 0.2, 1.0
+    np.testing.assert_allclose(call["q"], _on_slope(level, ground))
+    network = call["controller"]
+    assert (network._friction, network._stiffness) == (0.6, 60.0)
+    assert [agent._margin for agent in network.agents.values()] == [0.015] * 4
+    np.testing.assert_allclose(network.model.gravity, [0, 0, -9.81])
+    assert network.transport.loss == 0.0
+    np.testing.assert_allclose(run.center, network.model.center_of_mass(call["q"])[None])
+    assert run.channels["contact"].shape == (1, 4, 3)
+    assert (run.lost, run.ground.slope) == (frozenset(), (0.2, -0.1))
+
+
+def test_a_robot_stands_as_it_is_told_to(asked):
+    organism = tripod()
+    q0 = np.zeros(len(organism.model("physical", "free").joint_names) + 7)
+    q0[6], q0[8] = 1.0, 0.4
+    faults = [Fault(0.1, "m1", "die"), Fault(0.2, "m2", "freeze"), Fault(0.3, "m2", "reboot")]
+    told = []
+    run = stand(
+        organism, q0=q0, ground=mr.Ground(slope=(0.2, 0.0)), duration=0.7, record=0.1, loss=0.2,
+        rng=np.random.default_rng(3), push=Impulse(0.3, (1.0, 0.0, 0.0)), faults=faults,
+        drive=GearedDrive(0.4, 2.0), stiffness=30.0, margin=0.02, gravity=3.7, progress=told.append,
+        feet={"m1": 1, "m2": 1, "m3": 2},
+    )  # fmt: skip
+    (call,) = asked
+    np.testing.assert_array_equal(call["q"], q0)  # as given, also on a slope
+    assert call["q"] is not q0
+    assert (call["length"], call["record"], call["progress"]) == (0.7, 0.1, told.append)
+    assert call["external"].keys() == {"m0"}
+    np.testing.assert_allclose(call["external"]["m0"](0.31), [20, 0, 0, 0, 0, 0])
+    network = call["controller"]
+    assert (network.transport.loss, network._stiffness) == (0.2, 30.0)
+    assert network.drive == GearedDrive(0.4, 2.0)
+    assert [agent._margin for agent in network.agents.values()] == [0.02] * 4
+    np.testing.assert_allclose(network.model.gravity, [0, 0, -3.7])
+    assert network._faults == faults
+    assert run.lost == {"m1"}
+    assert [*run.feet] == [("m1", 1), ("m2", 1), ("m3", 2)]
 
 
 # -- postures --------------------------------------------------------------------------------------

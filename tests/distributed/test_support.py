@@ -6,7 +6,9 @@ from scipy.optimize import nnls
 
 import modurob as mr
 from modurob.distributed import MassNetwork
+from modurob.distributed.balancing import support
 from modurob.distributed.balancing.support import (
+    CONE_SIDES,
     goal_of,
     pyramids,
     stability_region,
@@ -118,7 +120,7 @@ def test_where_nothing_carries_the_weight_it_says_so_and_heads_for_the_middle():
     steep = np.array([np.cos(0.2), 0, np.sin(0.2)])  # a wall, and hardly any friction
     region = stability_region([[0, 0, 0, *steep, 0.1], [0, 1, 0, *steep, 0.1]])
     assert not region.feasible
-    assert not region.contains([0, 0.5])
+    assert region.contains([0, 0.5]) is False
     np.testing.assert_allclose(region.nearest([3.0, 3.0]), [0, 0.5])
     np.testing.assert_allclose(region.keep_inside(0.1)(0.0, np.ones((4, 3)))[2], [0, 0.5])
 
@@ -253,6 +255,15 @@ def test_edges_of_pyramids_lean_by_the_friction_all_around_the_normal():
                                moment * [1, 1, 0], atol=1e-12)  # fmt: skip
 
 
+@pytest.mark.parametrize("normal", np.vstack([np.eye(3), -np.eye(3)]).tolist())
+def test_friction_along_axes_across_the_normal_counts_in_full(normal):
+    """Pyramids are smaller than their cones elsewhere."""
+    forces, _ = pyramids(np.array([[0.1, 0.2, 0.3, *normal, 0.5]]), CONE_SIDES)
+    across = np.flatnonzero(np.array(normal) == 0)
+    np.testing.assert_allclose(forces[across].max(axis=1), 0.5)
+    np.testing.assert_allclose(forces[across].min(axis=1), -0.5)
+
+
 def test_every_corner_of_a_round_region_is_found():
     angles = 2 * np.pi * np.arange(12) / 12 + 0.1
     feet = np.zeros((12, 7))
@@ -283,6 +294,30 @@ def test_regions_that_end_far_away_are_regions_and_endless_ones_are_not():
                 stability_region(contact)
     with pytest.raises(mr.StateError, match="finite"):
         support_polygon([[0, 0, np.nan]])
+
+
+def round_about(radius, count, friction=0.0):
+    angles = 2 * np.pi * np.arange(count) / count
+    contacts = np.zeros((count, 7))
+    contacts[:, 0], contacts[:, 1] = radius * np.cos(angles), radius * np.sin(angles)
+    contacts[:, 5], contacts[:, 6] = 1.0, friction
+    return contacts
+
+
+def test_regions_reach_up_to_a_hundred_meters():
+    assert stability_region(round_about(99.9, 4)).contains([99.8, 0.0])
+    with pytest.raises(mr.StateError, match="hold a center of mass 100 m away: they clamp"):
+        stability_region(round_about(100.1, 4))
+
+
+def test_a_round_region_has_64_corners(monkeypatch):
+    monkeypatch.setattr(
+        support, "_corner", lambda forces, place, direction: direction / np.linalg.norm(direction)
+    )
+    corners = stability_region(round_about(0.3, 4)).corners
+    angles = np.sort(np.arctan2(corners[:, 1], corners[:, 0]))
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 64, atol=1e-9)
+    assert len(corners) == 64
 
 
 def test_targets_are_points_or_functions():

@@ -197,6 +197,25 @@ def test_the_longest_label_and_payload_fit_into_a_datagram(pair):
         one.send([Message("out", bytes(LARGEST_PAYLOAD + 1))])
 
 
+def test_what_a_neighbor_sends_in_another_form_is_garbage(pair):
+    one, other = pair
+    plug = one._plugs["out"]
+    one._put(plug, plug.link.seal(b"\xff\xff of a length that is not there"))
+    until(lambda: other.receive() or other.refused)
+    assert other.refused == {"garbage": 1}
+
+
+def test_payloads_share_a_datagram_up_to_its_size():
+    half = bytes(LARGEST_PAYLOAD // 2 - 1)  # with its length: half of a datagram
+    found = [*base._contents([half, half, b"more", half, b"x", bytes(LARGEST_PAYLOAD)])]
+    assert [count for _, count in found] == [2, 3, 1]
+    assert [len(content) for content, _ in found] == [4098, 2049 + 6 + 3, 4098]
+    assert [base._payloads(content) for content, _ in found] == [
+        [half, half], [b"more", half, b"x"], [bytes(LARGEST_PAYLOAD)]
+    ]  # fmt: skip
+    assert not [*base._contents([])]
+
+
 LINK = (("a", "out"), ("b", "in"))
 
 

@@ -5,6 +5,7 @@ import inspect
 import pickle
 import sys
 import time
+from concurrent.futures import CancelledError
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
@@ -253,6 +254,29 @@ def test_scheduler_and_all_workers_need_this_version_and_one_the_resources(
     else:
         with pytest.raises(StateError, match=named):
             executor.map(abs, [-1])
+
+
+def test_a_scheduler_that_ends_at_work_is_named(monkeypatch):
+    executor = fake(monkeypatch)
+
+    def cancelled(futures):
+        raise CancelledError
+
+    executor._client.gather = cancelled
+    executor._client.map = lambda function, messages, **options: [
+        SimpleNamespace(result=lambda: cancelled(None)) for _ in messages
+    ]
+    with pytest.raises(StateError, match="scheduler at tcp://s:1 ended before the work was done"):
+        executor.map(abs, [-1])
+
+
+def test_a_checkout_has_no_version(monkeypatch):
+    def missing(name):
+        assert name == "modurob"
+        raise GONE
+
+    monkeypatch.setattr(cluster, "version", missing)
+    assert cluster._version() is None
 
 
 def test_two_checkouts_that_are_not_installed_count_as_equal(monkeypatch):

@@ -161,6 +161,11 @@ def test_an_item_comes_back_in_front_until_it_ended_three_processes():
         assert list(work.waiting) == [0, 1, 2]
     with pytest.raises(StateError, match="start of a worker ended 3 processes: signal 9"):
         lost(work, None, -9)
+    work = local._Work(b"f", ["a"], None)
+    lost(work, None, 0)  # without an error
+    lost(work, None, 0)
+    with pytest.raises(StateError, match="start of a worker ended 3 processes: exit code 0"):
+        lost(work, None, 0)
 
 
 def test_no_item_is_handed_out_after_an_error():
@@ -307,6 +312,26 @@ def test_a_process_sees_the_script_only_if_it_needs_it_and_no_interrupts(monkeyp
     assert seen == [(has_script, True)]
     assert sys.modules["__main__"] is script
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_processes_start_where_signals_have_no_masks(monkeypatch):
+    """As on Windows."""
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    with local._interrupts_blocked():
+        pass
+
+
+def test_the_tracker_of_resources_is_there_before_signals_are_blocked(monkeypatch):
+    """Its start unblocks them."""
+    blocked = []
+
+    def ensure_running():
+        blocked.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+    monkeypatch.setattr(local.resource_tracker, "ensure_running", ensure_running)
+    with local._interrupts_blocked():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert blocked == [False]
 
 
 def test_a_process_answers_until_its_pipe_ends_and_ignores_interrupts(monkeypatch):

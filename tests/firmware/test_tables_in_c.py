@@ -294,6 +294,13 @@ def test_a_runtime_of_no_datasheets_or_sizes_is_refused(kinds, joints, named):
         runtime_files(kinds, 4, joints)
 
 
+@pytest.mark.parametrize(("name", "joints"), [("backbone", 1), ("chen_link", 0)])
+def test_kinds_of_one_joint_or_none_have_room_for_one(name, joints):
+    kind = mr.catalog[name]
+    assert len(kind.joints) == joints
+    assert runtime_sizes([kind], 2, 1)["KIND_JOINTS"] == 1
+
+
 def test_sizes_are_the_largest_of_all_datasheets():
     """Joints with springs have a body more: that behind the spring."""
     arm, cube = mr.catalog["backbone"], mr.catalog["superbot"]

@@ -67,10 +67,10 @@ class FaultyLinks:
     ) -> None:
         if not (is_number(loss) and 0 <= loss < 1):
             raise StateError(f"loss must be a probability from 0 to below 1, got {loss!r}")
-        if loss:
-            generator(rng, "a loss of messages")
         w = network.wiring
-        self._network, self._loss, self._rng = network, loss, rng
+        self._network = network
+        self._rng = generator(rng, "a loss of messages") if loss else None
+        self._loss = loss
         self._waiting = checked_faults(faults, w.modules)
         self.asleep, self.dead = np.zeros((2, len(w.modules)), dtype=bool)
         self._heard_at = np.zeros(w.slots)  # [s] when a slot's neighbor was last heard
@@ -84,12 +84,12 @@ class FaultyLinks:
             self._apply(self._waiting.pop(0))
         self.rounds += 1
         end = self.rounds * self._period
-        if not self._loss and not self.asleep.any():
+        if self._rng is None and not self.asleep.any():
             self._heard_at[:] = end
             self._network.round(think=think)
             return
         arrives = np.ones(w.slots, dtype=bool)
-        if self._loss and self._rng is not None:
+        if self._rng is not None:
             arrives = self._rng.random(w.slots) >= self._loss
         awake = ~self.asleep
         spoken = awake[w.owner[w.other]]

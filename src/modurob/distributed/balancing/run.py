@@ -134,7 +134,7 @@ class _Modules:
         is_stuck = np.isin(model.joint_names, list(stuck))
         self.plant = with_drives(model, drive, is_stuck)
         self._network, self._links, self._law, self._goal = network, links, law, goal
-        self._reader, self._most, self._count = InputReader(network), drive.torque, 0
+        self._reader, self._most = InputReader(network), drive.torque
         names, modules = list(network.joint_names), network.wiring.modules
         self._order = np.array([names.index(name) for name in model.joint_names], dtype=int)
         self._owner = np.array([modules.index(n.split(".")[0]) for n in model.joint_names])
@@ -142,7 +142,7 @@ class _Modules:
         self._moves = self._spread(~is_stuck) > 0
         self._lower, self._upper = (self._spread(x, self._rest) for x in (model.lower, model.upper))
         self._friction = self._spread(np.full(len(model.joint_names), drive.friction))
-        self._tau, self._states = np.zeros(model.nv), [np.empty(0)]
+        self._tau = np.zeros(model.nv)
 
     def _spread(self, values: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
         """(joints,) numbers of all joints; those of locked ones are at rest."""
@@ -153,7 +153,8 @@ class _Modules:
     def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Forget the last run."""
         self._law.reset(len(self._rest))
-        self._count, self._states = 0, []
+        self._count = 0  # of samples
+        self._states: list[np.ndarray] = []
 
     def command(self, t: float, q: np.ndarray, v: np.ndarray, reference: object) -> np.ndarray:
         """(nv,) torques of the drives after a round of messages. [N m, N]"""

@@ -54,7 +54,7 @@ class Region:
             return False
         point = np.asarray(point, dtype=float)
         if len(self.corners) < 3:
-            return margin <= 0 and bool(np.linalg.norm(self.nearest(point) - point) <= -margin)
+            return bool(np.linalg.norm(self.nearest(point) - point) <= -margin)
         normals, offsets = _half_planes(self.corners)
         return bool(np.all(normals @ point <= offsets - margin))
 

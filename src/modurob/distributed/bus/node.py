@@ -439,8 +439,9 @@ def _check_count(message: msg.BusMessage) -> None:
 
 def _late(state: NodeState) -> float:
     """Time after which cycles do not come any more. [s]"""
-    periods = LATE_PERIODS * state.period if math.isfinite(state.period) else 0.0
-    return state.cycle.at + max(LATE_S, periods)
+    if math.isinf(state.period):  # after a pause
+        return state.cycle.at + LATE_S
+    return state.cycle.at + max(LATE_S, LATE_PERIODS * state.period)
 
 
 class NodeProgram:

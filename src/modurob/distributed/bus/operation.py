@@ -176,7 +176,6 @@ class Operation:
         if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
         reference = _checked(reference, model)
-        reference(0.0)
         self._refuse_excess(reference, model, seconds, what)
         with self._lock:
             checked, model = model, self._demand_joints()

@@ -103,7 +103,7 @@ def _delay(value: Any) -> tuple[int, int]:
     try:
         least, most = value
     except (TypeError, ValueError, OverflowError):
-        least = most = -1
+        least = most = None
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most):
         raise StateError(f"delay is (least, most) in whole rounds from 0 on, got {value!r}")
     return least, most
