@@ -299,3 +299,16 @@ def test_random_configurations_of_a_free_base_lie_about_its_pose():
     places = np.array([model.random_configuration(rng)[:3] for _ in range(200)])
     np.testing.assert_allclose(places.mean(axis=0), T[:3, 3], atol=0.4)  # 5 standard errors
     assert (places.std(axis=0) > 0.5).all()
+
+
+def test_a_random_place_is_that_of_the_base_and_what_was_drawn():
+    T = np.eye(4)
+    T[:3, 3] = 1.0, -2.0, 3.0
+    model = examples.snake(2).with_base_pose(T).model("physical", base="free")
+    drawn = SimpleNamespace(
+        uniform=lambda low, high: low, standard_normal=lambda n: np.arange(1.0, n + 1)
+    )
+    q = model.random_configuration(drawn)
+    np.testing.assert_allclose(q[:3], [2.0, 0.0, 6.0], rtol=ROUNDING)
+    np.testing.assert_allclose(q[3:7], np.arange(1, 5) / np.sqrt(30), rtol=ROUNDING)
+    np.testing.assert_array_equal(q[7:], model.lower)

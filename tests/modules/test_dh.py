@@ -189,6 +189,10 @@ def test_unknown_ports_and_joints_in_a_row_are_named():
         characterize(catalog["giusti_a"], "in", "in")
     with complains(DatasheetError, "ports 1 and 4", "3 joints", "dh_table()"):
         characterize(catalog["superbot"], 1, 4)
+    data = catalog["superbot"].model_dump()
+    data["ports"][3]["body"] = "mid_b"
+    with complains(DatasheetError, "ports 1 and 4", "2 joints (pitch, roll)"):
+        characterize(ModuleType(**data), 1, 4)
 
 
 def test_a_module_whose_output_cannot_be_reached_is_refused():
