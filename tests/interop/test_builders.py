@@ -185,6 +185,29 @@ def test_neighbors_are_adjacent_and_far_ends_are_not():
     assert ("m0", "m3") not in pairs
 
 
+def test_configurations_looked_at_in_portions_give_the_same_pairs(monkeypatch):
+    model = CRAB.model("physical")
+    tree = tree_of(model, CRAB, "world")
+    whole = srdf.disabled_pairs(tree, 25, 3)
+    assert "Never" in whole.values()
+    for chunk in (1, 70):
+        monkeypatch.setattr(srdf, "CHUNK", chunk)  # 1, and some 7 configurations at a time
+        assert srdf.disabled_pairs(tree, 25, 3) == whole
+
+
+@pytest.mark.parametrize(("gap", "touch"), [(0.0019, True), (0.0021, False)])
+def test_shapes_less_than_two_millimeters_apart_touch(gap, touch):
+    """A millimeter around each: m0 and m2 stand 0.2 m apart, with m1 between."""
+    bar = {"body": "A", "form": "box", "size": (0.2 - gap,) * 3}
+    kind = mr.ModuleType(**mr.catalog["backbone"].model_dump() | {"shapes": [bar]})
+    model = mr.examples.snake(3, kind).model("physical")
+    at = model.forward_kinematics(model.neutral())[:, :3, 3]
+    along = np.abs(at[model.modules["m2"]] - at[model.modules["m0"]])
+    np.testing.assert_allclose(sorted(along), [0, 0, 0.2], atol=1e-12)
+    pairs = srdf.disabled_pairs(tree_of(model, model.organism, "world"), 0, 0)
+    assert (pairs.get(("m0.A", "m2.A")) == "Default") == touch
+
+
 def test_pairs_with_a_mesh_stay_in_the_check_unless_they_are_adjacent(tmp_path):
     backbone, path = mr.catalog["backbone"], tmp_path / "it.srdf"
     seen = mr.ModuleType(**backbone.model_dump() | {"meshes": [{"body": "A", "file": "a.stl"}]})
