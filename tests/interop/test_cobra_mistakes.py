@@ -14,12 +14,14 @@ from modurob.interop import (
     write_cobra_assembly,
     write_cobra_modules,
 )
+from modurob.interop.cobra_reader import _label, _sides
 from modurob.interop.cobra_records import (
     AssemblyRecord,
     CobraModule,
     ConnectorRecord,
     LimitsRecord,
 )
+from modurob.interop.conventions import to_name
 from modurob.modules.datasheet import validated
 from oracles import complains
 
@@ -269,3 +271,32 @@ def test_an_assembly_has_at_most_a_hundred_thousand_modules():
 def test_a_single_field_of_limits_holds_both():
     found = validated(LimitsRecord, {"position": [-1.5, 2.0]}, "it")
     assert (found.lower, found.upper) == (-1.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "sides"),
+    [
+        (["1", "2"], [1, 2], [1, 2]),
+        (["in", "out"], ["in", "out"], [1, 2]),
+        (["in", "1", "out"], ["in", 1, "out"], [2, 1, 3]),  # a number keeps its own
+        (["0", "-3", "7"], [0, -3, 7], [1, 2, 7]),  # sides start at 1
+        (["07", "1" * 18], ["_07", int("1" * 18)], [1, int("1" * 18)]),
+        (["1" * 19, "--1"], ["_" + "1" * 19, "--1"], [1, 2]),
+    ],
+)
+def test_connectors_called_by_numbers_have_them_as_sides(names, labels, sides):
+    found = [_label(name) for name in names]
+    assert found == [to_name(x) if isinstance(x, str) else x for x in labels]
+    assert [*_sides(found).values()] == sides
+
+
+def test_long_types_of_connectors_leave_room_for_size_and_gender(files, tmp_path):
+    document = changed(files[0], (*PORT, "type"), "t" * 60)
+    document = changed(document, (*PORT, "size"), [80, 2.5])
+    kinds = read_cobra_modules(dump(tmp_path / "m.json", document))
+    port = kinds["giusti_b"].ports[0]
+    assert port.connector == "t" * 40 + "-size80x2p5-" + port.connector[-1]
+    assert (
+        port.mates[0]
+        == "t" * 40 + "-size80x2p5-" + {"m": "f", "f": "m", "h": "h"}[port.connector[-1]]
+    )
