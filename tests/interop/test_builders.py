@@ -188,18 +188,18 @@ def test_neighbors_are_adjacent_and_far_ends_are_not():
 def test_configurations_looked_at_in_portions_give_the_same_pairs(monkeypatch):
     model = CRAB.model("physical")
     tree = tree_of(model, CRAB, "world")
-    whole = srdf.disabled_pairs(tree, 25, 3)
+    whole = srdf.disabled_pairs(tree, 23, 3)
     assert "Never" in whole.values()
     random = srdf._random
-    for chunk in (1, 70):
+    for chunk in (1, 1000):
         drawn = []
-        monkeypatch.setattr(srdf, "CHUNK", chunk)  # 1, and some 7 configurations at a time
+        monkeypatch.setattr(srdf, "CHUNK", chunk)  # 1 configuration at a time, and a few
         monkeypatch.setattr(
             srdf, "_random", lambda m, r, n, to=drawn: (to.append(n), random(m, r, n))[1]
         )
-        assert srdf.disabled_pairs(tree, 25, 3) == whole
-        assert sum(drawn) == 25
-        assert len(drawn) > 3
+        assert srdf.disabled_pairs(tree, 23, 3) == whole
+        assert sum(drawn) == 23
+        assert len(drawn) > 2
 
 
 @pytest.mark.parametrize(("gap", "touch"), [(0.0019, True), (0.0021, False)])
