@@ -259,8 +259,14 @@ def test_a_module_called_world_and_virtual_joints_do_not_go_together():
 
 def test_what_has_no_mass_has_no_center_of_mass():
     model = Organism.start("virtual_px").model()
-    with complains(StateError, "no mass"):
-        model.center_of_mass(model.neutral())
+    q, v = model.neutral(), np.zeros(model.nv)
+    for ask in (
+        lambda: model.center_of_mass(q),
+        lambda: model.centroidal_momentum_matrix(q),
+        lambda: model.centroidal_momentum_matrix_rate(q, v),
+    ):
+        with complains(StateError, "the organism has no mass, so it has no center of mass"):
+            ask()
 
 
 def test_unknown_frames_of_a_jacobian_are_answered_with_the_known_ones():
