@@ -123,6 +123,24 @@ def test_bodies_that_cannot_move_are_where_they_are():
     assert model.inverse_kinematics(away, restarts=0).residual == pytest.approx(0.25)
 
 
+def test_a_start_that_is_no_better_does_not_replace_the_first_guess():
+    model, q = examples.arm("bab").model(), np.array([0.3, -0.2, 0.5])
+    found = model.inverse_kinematics({"m0": [0.0, 0.0, 9.0]}, q, restarts=2)  # it cannot move
+    assert found.starts == 3
+    np.testing.assert_array_equal(found.q, q)
+
+
+def test_targets_far_from_the_origin_are_met_as_closely_as_near_it():
+    """Near the base positions have digits enough for 1e-10 m; in the world 1e-9 is one digit."""
+    pose = np.eye(4)
+    pose[:3, 3] = 5e5, 5e6, 300.0
+    model, rng = examples.arm("bababab").with_base_pose(pose).model(), np.random.default_rng(7)
+    q = rng.uniform(-1, 1, (8, 7))
+    goals = model.forward_kinematics(q)[:, model.body_index("m6.distal"), :3, 3]
+    found = model.inverse_kinematics({"m6.distal": goals}, q + 0.05, restarts=0)
+    assert found.reached.all()
+
+
 def test_half_a_turn_is_reached():
     model = examples.arm("b").model()
     goal = model.forward_kinematics([np.pi - 1e-12])[model.body_index("m0.distal")]

@@ -141,6 +141,21 @@ def test_an_absurd_list_of_members_is_refused_before_it_is_read(path, arrays, mo
         Trajectory.load(path)
 
 
+def test_only_the_list_of_members_has_to_be_short():
+    """Not what lies before it: eight megabytes are the most for the list."""
+    stream = io.BytesIO(packed([("a", bytes(9 * 2**20))]))
+    with archives.reading_archive(stream) as archive:
+        assert archive.namelist() == ["a.npy"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_list_of_members_has_up_to_eight_megabytes(more):
+    end = archives.END.pack(b"PK\5\6", 0, 0, 1, 1, 8 * 2**20 + more, 0, 0)
+    text = "a list of members of 8,388,609 bytes; at most 8,388,608" if more else "Bad offset"
+    with complains(FileError, text), archives.reading_archive(io.BytesIO(end)):
+        pass
+
+
 def test_arrays_have_a_largest_number_of_dimensions(path, arrays, monkeypatch):
     path.write_bytes(packed(arrays.items()))
     most = max(array.ndim for array in arrays.values())

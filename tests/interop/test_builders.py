@@ -1,5 +1,7 @@
 """Files for builders: limits of motors, ros2_control, SRDF, servos and sensors of MuJoCo."""
 
+from types import SimpleNamespace
+
 import mujoco
 import numpy as np
 import pinocchio as pin
@@ -11,6 +13,7 @@ from modurob.cli import cli
 from modurob.interop import read_urdf, srdf, write_mjcf, write_srdf, write_urdf
 from modurob.interop.conventions import motors_of, tree_of
 from modurob.interop.mjcf import linked_pairs
+from modurob.interop.mujoco_model import _floor
 from modurob.interop.xml_files import read_xml
 from modurob.modules import record
 from oracles import complains
@@ -83,6 +86,8 @@ def test_a_spring_has_no_motor(tmp_path):
     on_rails = soft.model("physical", base=["px"])
     assert [motor.name for motor in motors_of(on_rails)] == [on_rails.joint_names[0], *driven]
     assert motors_of(on_rails)[0].effort == 1e9
+    softer = ARM.with_parameters("m1", rotor_inertia=1e-4, stiffness=0.5)
+    assert [motor.name for motor in motors_of(softer.model("physical"))] == driven
 
 
 def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
@@ -178,6 +183,36 @@ def test_neighbors_are_adjacent_and_far_ends_are_not():
     pairs = srdf.disabled_pairs(tree_of(beams, beams.organism, "world"), 0, 0)
     assert ("m1", "m2") in pairs
     assert ("m0", "m3") not in pairs
+
+
+def test_configurations_looked_at_in_portions_give_the_same_pairs(monkeypatch):
+    model = CRAB.model("physical")
+    tree = tree_of(model, CRAB, "world")
+    whole = srdf.disabled_pairs(tree, 23, 3)
+    assert "Never" in whole.values()
+    random = srdf._random
+    for chunk in (1, 1000):
+        drawn = []
+        monkeypatch.setattr(srdf, "CHUNK", chunk)  # 1 configuration at a time, and a few
+        monkeypatch.setattr(
+            srdf, "_random", lambda m, r, n, to=drawn: (to.append(n), random(m, r, n))[1]
+        )
+        assert srdf.disabled_pairs(tree, 23, 3) == whole
+        assert sum(drawn) == 23
+        assert len(drawn) > 2
+
+
+@pytest.mark.parametrize(("gap", "touch"), [(0.0019, True), (0.0021, False)])
+def test_shapes_less_than_two_millimeters_apart_touch(gap, touch):
+    """A millimeter around each: m0 and m2 stand 0.2 m apart, with m1 between."""
+    bar = {"body": "A", "form": "box", "size": (0.2 - gap,) * 3}
+    kind = mr.ModuleType(**mr.catalog["backbone"].model_dump() | {"shapes": [bar]})
+    model = mr.examples.snake(3, kind).model("physical")
+    at = model.forward_kinematics(model.neutral())[:, :3, 3]
+    along = np.abs(at[model.modules["m2"]] - at[model.modules["m0"]])
+    np.testing.assert_allclose(sorted(along), [0, 0, 0.2], atol=1e-12)
+    pairs = srdf.disabled_pairs(tree_of(model, model.organism, "world"), 0, 0)
+    assert (pairs.get(("m0.A", "m2.A")) == "Default") == touch
 
 
 def test_pairs_with_a_mesh_stay_in_the_check_unless_they_are_adjacent(tmp_path):
@@ -339,3 +374,26 @@ def test_a_model_is_written_like_the_organism_behind_it(tmp_path, write):
     write(snake, tmp_path / "organism", base="free", **options)
     write(snake.model(base="free"), tmp_path / "model", **options)
     assert (tmp_path / "model").read_bytes() == (tmp_path / "organism").read_bytes()
+
+
+@pytest.mark.parametrize(("cell", "margin"), [(0.5, 5.0), (0.3, 5.1)])
+def test_fields_of_heights_go_on_for_five_meters(cell, margin):
+    """A margin of equal heights beyond the edge, which MuJoCo's fields do not have."""
+    heights = np.arange(12.0).reshape(3, 4)
+    floor = _floor(mr.Ground(height=heights, cell=cell))
+    np.testing.assert_allclose(floor.size[:2], [margin + cell, margin + 1.5 * cell])
+    cells = round(margin / cell)
+    assert floor.heights.shape == (4 + 2 * cells, 3 + 2 * cells)
+    inside = floor.heights[cells:-cells, cells:-cells]
+    np.testing.assert_allclose(floor.pose[2, 3] + floor.size[2] * inside, heights.T)
+    np.testing.assert_allclose(
+        floor.heights[0], np.interp(np.arange(3 + 2 * cells) - cells, range(3), inside[0])
+    )
+
+
+def test_the_margin_of_a_field_of_small_cells_has_at_most_500_of_them():
+    level = SimpleNamespace(
+        is_plane=False, slope=(0.0, 0.0), height=np.zeros((2, 2)), cell=1e-3,
+        surface=lambda x, y: (np.zeros(x.shape),),
+    )  # fmt: skip
+    assert _floor(level).heights.shape == (1002, 1002)

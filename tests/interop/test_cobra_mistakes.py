@@ -14,6 +14,15 @@ from modurob.interop import (
     write_cobra_assembly,
     write_cobra_modules,
 )
+from modurob.interop.cobra_reader import _label, _sides
+from modurob.interop.cobra_records import (
+    AssemblyRecord,
+    CobraModule,
+    ConnectorRecord,
+    LimitsRecord,
+)
+from modurob.interop.conventions import to_name
+from modurob.modules.datasheet import validated
 from oracles import complains
 
 HUGE = 2**70  # valid JSON, and beyond every integer type
@@ -208,3 +217,86 @@ def test_titles_are_written_as_they_are(tmp_path):
     data = catalog["scout"].model_dump() | {"title": "Gelenkwürfel, 回転"}
     write_cobra_modules(type(catalog["scout"])(**data), tmp_path / "m.json")
     assert '"name": "Gelenkwürfel, 回転"' in (tmp_path / "m.json").read_text(encoding="utf-8")
+
+
+def test_identifiers_have_up_to_two_hundred_characters(files, tmp_path):
+    place = (*FIRST, "header", "ID")
+    longest = validated(CobraModule, changed(files[0], place, "x" * 200)["modules"][0], "it")
+    assert longest.header.id == "x" * 200
+    with complains(FileError, "modules[0].header.ID", "at most 200 characters"):
+        read_cobra_modules(dump(tmp_path / "m.json", changed(files[0], place, "x" * 201)))
+
+
+@pytest.mark.parametrize(("off", "taken"), [(0.9e-9, True), (1.1e-9, False)])
+def test_the_last_row_of_a_pose_may_be_off_by_rounding(files, off, taken):
+    pose = np.eye(4)
+    pose[3, 1] = off
+    port = {"ID": "p", "pose": pose.tolist()}
+    if taken:
+        assert validated(ConnectorRecord, port, "it").pose[3, 1] == off
+    else:
+        with complains(FileError, "it: pose", "whose last row is 0, 0, 0, 1"):
+            validated(ConnectorRecord, port, "it")
+
+
+@pytest.mark.parametrize("what", ["connectors", "visual", "collision"])
+def test_a_module_has_at_most_a_thousand_entries_of_each_kind(files, what):
+    """Over all its bodies: checking a datasheet takes the square."""
+    entry = {"ID": "p"} if what == "connectors" else {"type": "box"}
+    module = copy.deepcopy(files[0]["modules"][0])
+    one, other = module["bodies"][:2]
+    one[what], other[what] = [entry] * 400, [entry] * 600
+    validated(CobraModule, module, "it")
+    other[what] = [entry] * 601
+    with complains(FileError, f"it: 1001 entries of {what}; a module has at most 1000"):
+        validated(CobraModule, module, "it")
+
+
+def test_a_module_has_at_most_a_thousand_bodies_and_joints(files):
+    module = files[0]["modules"][0]
+    for what in ("bodies", "joints"):
+        entry = {**module[what][0], "connectors": [], "visual": [], "collision": []}
+        validated(CobraModule, {**module, what: [entry] * 1000}, "it")
+        with complains(FileError, f"it: {what}: list should have at most 1000 items"):
+            validated(CobraModule, {**module, what: [entry] * 1001}, "it")
+
+
+def test_an_assembly_has_at_most_a_hundred_thousand_modules():
+    order = {"moduleOrder": ["a"] * 100_000, "moduleConnection": []}
+    assert len(validated(AssemblyRecord, order, "it").module_order) == 100_000
+    with complains(FileError, "moduleOrder", "at most 100000 items"):
+        validated(AssemblyRecord, {**order, "moduleOrder": ["a"] * 100_001}, "it")
+
+
+def test_a_single_field_of_limits_holds_both():
+    found = validated(LimitsRecord, {"position": [-1.5, 2.0]}, "it")
+    assert (found.lower, found.upper) == (-1.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "sides"),
+    [
+        (["1", "2"], [1, 2], [1, 2]),
+        (["in", "out"], ["in", "out"], [1, 2]),
+        (["in", "1", "out"], ["in", 1, "out"], [2, 1, 3]),  # a number keeps its own
+        (["0", "-3", "7"], [0, -3, 7], [1, 2, 7]),  # sides start at 1
+        (["07", "1" * 18], ["_07", int("1" * 18)], [1, int("1" * 18)]),
+        (["1" * 19, "--1"], ["_" + "1" * 19, "--1"], [1, 2]),
+    ],
+)
+def test_connectors_called_by_numbers_have_them_as_sides(names, labels, sides):
+    found = [_label(name) for name in names]
+    assert found == [to_name(x) if isinstance(x, str) else x for x in labels]
+    assert [*_sides(found).values()] == sides
+
+
+def test_long_types_of_connectors_leave_room_for_size_and_gender(files, tmp_path):
+    document = changed(files[0], (*PORT, "type"), "t" * 60)
+    document = changed(document, (*PORT, "size"), [80, 2.5])
+    kinds = read_cobra_modules(dump(tmp_path / "m.json", document))
+    port = kinds["giusti_b"].ports[0]
+    assert port.connector == "t" * 40 + "-size80x2p5-" + port.connector[-1]
+    assert (
+        port.mates[0]
+        == "t" * 40 + "-size80x2p5-" + {"m": "f", "f": "m", "h": "h"}[port.connector[-1]]
+    )

@@ -1,12 +1,16 @@
-"""Rotations that a file has rounded: repaired where they are near one, refused elsewhere."""
+"""What a file has rounded or made too large: repaired where it is near, refused elsewhere."""
+
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
 from scipy.linalg import polar
 
-from modurob import DatasheetError
-from modurob.interop.conventions import checked_rotation
+from modurob import Body, DatasheetError
+from modurob.interop.conventions import checked_rotation, to_name
+from modurob.interop.xml_files import read_numbers
 from modurob.spatial import so3
+from oracles import complains
 
 ROUNDING = 1e-14  # entries of size 1 after a handful of operations
 R = so3.from_rpy(0.3, -1.1, 2.0)
@@ -27,3 +31,19 @@ def test_a_rotation_of_seven_digits_becomes_the_nearest_one():
 def test_what_is_no_rotation_is_refused_by_name(bad):
     with pytest.raises(DatasheetError, match="pose: its rotation is not orthonormal"):
         checked_rotation(bad, "pose")
+
+
+def test_numbers_of_a_file_are_up_to_1e30():
+    def read(text):
+        return read_numbers(Element("mass", value=text), "value", "link 'a'", 1)
+
+    assert read("1e30") == read("+1E+30") == (1e30,)
+    with complains(DatasheetError, "link 'a': value of <mass> is a number of up to 1e+30"):
+        read("1.01e30")
+
+
+def test_foreign_names_are_cut_to_what_datasheets_allow():
+    name = to_name("a" * 99)
+    assert Body(name=name).name == "a" * 64
+    with complains(DatasheetError, "name", "at most 64"):
+        Body(name=name + "a")

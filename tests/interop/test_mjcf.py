@@ -6,8 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from modurob import ModuleType, Organism, StateError, examples
+from modurob import ModuleType, Organism, StateError, catalog, examples
 from modurob.interop import write_mjcf
+from modurob.spatial import se3, so3
 from oracles import complains
 
 RELATIVE = 1e-9  # accelerations: M up to condition 1e4
@@ -124,3 +125,37 @@ def test_a_model_has_its_own_gravity(tmp_path, load):
     np.testing.assert_array_equal(load(model).opt.gravity, [0, 0, -1.62])
     with complains(StateError, "gravity=", "Model", "leave gravity out"):
         write_mjcf(model, tmp_path / "it.xml", gravity=(0, 0, -9.81))
+
+
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+def test_sensors_and_solids_are_where_the_datasheet_has_them(load, hinges):
+    """A body that is welded to a module askew, in modules that stand askew themselves."""
+    fields = catalog["backbone"].model_dump()
+    top = {"name": "top", "mass": 0.1, "inertia": [1e-4] * 3, "imu": True}
+    weld = {"name": "weld", "kind": "fixed", "parent": "A", "child": "top",
+            "position": (0.01, 0.02, 0.06), "rpy": (0.3, 0.2, -0.4)}  # fmt: skip
+    horn = {"body": "top", "form": "box", "size": (0.01, 0.02, 0.03), "position": (0, 0, 0.04),
+            "rpy": (0, 0.5, 0)}  # fmt: skip
+    fields |= {"bodies": (*fields["bodies"], top), "joints": (*fields["joints"], weld)}
+    kind = ModuleType(**fields | {"shapes": [horn]})
+    organism = Organism.start(kind, pose=se3.pose(so3.from_rpy(0.1, -0.7, 0.5), np.ones(3)))
+    organism = organism.dock("m0", 3, "m1", 5)
+    peer = load(organism, hinges=hinges, sensors=True)
+    data = mujoco.MjData(peer)
+    mujoco.mj_forward(peer, data)
+    for module in organism.modules:
+        T = organism.rest_pose(module) @ kind.joint("weld").pose
+        site, (solid,) = data.site(f"imu:{module}.top"), kind.shapes
+        np.testing.assert_allclose(site.xpos, T[:3, 3], atol=1e-15)
+        np.testing.assert_allclose(site.xmat.reshape(3, 3), T[:3, :3], atol=1e-15)
+        (geom,) = (data.geom(k) for k in range(peer.ngeom) if module in data.geom(k).name)
+        np.testing.assert_allclose(geom.xpos, (T @ solid.pose)[:3, 3], atol=1e-15)
+        np.testing.assert_allclose(geom.xmat.reshape(3, 3), (T @ solid.pose)[:3, :3], atol=1e-15)
+
+
+def test_the_margin_of_a_long_chain_ends(tmp_path):
+    """Each level is indented by one more, up to 24: that of a thousand would be mostly margin."""
+    write_mjcf(examples.snake(60), tmp_path / "it.xml", hinges="physical")
+    lines = (tmp_path / "it.xml").read_text().splitlines()
+    margins = [len(line) - len(line.lstrip()) for line in lines]
+    assert {*margins} == {*range(25)}

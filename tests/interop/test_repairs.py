@@ -464,3 +464,19 @@ def test_a_flaw_of_a_module_set_is_refused_or_repaired(tmp_path, change, refusal
     kind, (line,) = cobra(tmp_path, change)
     assert repair in line
     assert holds(kind)
+
+
+@pytest.mark.parametrize("numbers", ["0,1,1", "0, 1,1", "0,1, 1", "0 1,1"])
+def test_commas_without_a_space_may_be_decimal_ones(tmp_path, numbers):
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.replace('<axis xyz="0 1 1"/>', f'<axis xyz="{numbers}"/>'))
+    with complains(FileError, "joint 'shoulder': xyz of <axis>", "a decimal point, no comma"):
+        read_urdf(path, strict=False)
+
+
+def test_a_single_comma_with_a_space_is_taken_for_a_space(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.replace('<axis xyz="0 1 1"/>', '<axis xyz="0, 1 1"/>'))
+    with pytest.warns(ModelWarning, match="has commas: '0, 1 1'"):
+        kind = read_urdf(path, strict=False)
+    assert joint(kind, "shoulder").axis == pytest.approx((0, *2 * [math.sqrt(0.5)]))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Model, Organism, StateError, examples
+from modurob import Model, ModuleType, Organism, StateError, catalog, examples
 from modurob.model.validation import _check_masses
 from oracles import complains
 
@@ -147,3 +147,16 @@ def test_arrays_may_be_off_by_the_digits_of_a_file():
         dataclasses.replace(free, base_pose=np.diag([1, 1 + 1e-5, 1, 1]))
     with complains(StateError, "screw of 'm0.joint'"):
         dataclasses.replace(free, screw=(1 + 1e-5) * free.screw)
+
+
+def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
+    """Joints act along x of their frames: rounding would stay in the code of every body."""
+    fields = catalog["backbone"].model_dump()
+    for rpy in np.random.default_rng(0).uniform(-1, 1, (4, 3)):
+        hinge = {**fields["joints"][0], "axis": (0, 0, 1), "rpy": rpy}
+        kind = ModuleType(**{**fields, "joints": [hinge], "grid": False})
+        body = {**fields["bodies"][1], "mass": 1.0}
+        kind = ModuleType(**{**kind.model_dump(), "bodies": [fields["bodies"][0], body]})
+        model = Organism.start(kind).model("physical")
+        x_in_body = model._frames.body_rotation[model.body_index("m0.B"), 0]
+        np.testing.assert_array_equal(x_in_body, [0.0, 0.0, 1.0])

@@ -101,6 +101,18 @@ def test_a_joint_without_mass_beyond_it_is_locked_with_a_warning_that_says_what_
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize(("joints", "named"), [(6, [1, 2, 3, 4, 5, 6]), (7, [1, 2, 3, 4, 5, 7])])
+def test_a_warning_names_up_to_six_joints_and_the_number_of_all(joints, named):
+    masses = [1.0] + joints * [0.0]
+    with pytest.warns(ModelWarning) as caught:
+        model = chain(masses, (joints * [Z, X])[:joints]).model()
+    assert len(model.locked) == joints
+    message = str(caught[0].message)
+    told = [k for k in range(1, joints + 1) if f"m0.j{k} " in message]
+    assert told == named
+    assert ("7 in all" in message) == (joints == 7)
+
+
 def test_a_joint_held_by_its_limits_is_locked_there_without_a_warning():
     held = {"lower": 0.5, "upper": 0.5}
     model = chain([1.0, 1.0, 1.0], [Z, X], j1=held).model()

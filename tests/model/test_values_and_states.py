@@ -259,8 +259,14 @@ def test_a_module_called_world_and_virtual_joints_do_not_go_together():
 
 def test_what_has_no_mass_has_no_center_of_mass():
     model = Organism.start("virtual_px").model()
-    with complains(StateError, "no mass"):
-        model.center_of_mass(model.neutral())
+    q, v = model.neutral(), np.zeros(model.nv)
+    for ask in (
+        lambda: model.center_of_mass(q),
+        lambda: model.centroidal_momentum_matrix(q),
+        lambda: model.centroidal_momentum_matrix_rate(q, v),
+    ):
+        with complains(StateError, "the organism has no mass, so it has no center of mass"):
+            ask()
 
 
 def test_unknown_frames_of_a_jacobian_are_answered_with_the_known_ones():
@@ -299,3 +305,16 @@ def test_random_configurations_of_a_free_base_lie_about_its_pose():
     places = np.array([model.random_configuration(rng)[:3] for _ in range(200)])
     np.testing.assert_allclose(places.mean(axis=0), T[:3, 3], atol=0.4)  # 5 standard errors
     assert (places.std(axis=0) > 0.5).all()
+
+
+def test_a_random_place_is_that_of_the_base_and_what_was_drawn():
+    T = np.eye(4)
+    T[:3, 3] = 1.0, -2.0, 3.0
+    model = examples.snake(2).with_base_pose(T).model("physical", base="free")
+    drawn = SimpleNamespace(
+        uniform=lambda low, high: low, standard_normal=lambda n: np.arange(1.0, n + 1)
+    )
+    q = model.random_configuration(drawn)
+    np.testing.assert_allclose(q[:3], [2.0, 0.0, 6.0], rtol=ROUNDING)
+    np.testing.assert_allclose(q[3:7], np.arange(1, 5) / np.sqrt(30), rtol=ROUNDING)
+    np.testing.assert_array_equal(q[7:], model.lower)

@@ -19,6 +19,8 @@ from modurob import (
     UnknownNameError,
     catalog,
 )
+from modurob.modules.datasheet import DatasheetPart
+from modurob.modules.files import parse_json
 from oracles import WRIST, complains
 
 ROUNDING = 1e-14  # a few products of numbers of size 1
@@ -555,3 +557,20 @@ def test_parameters_may_be_numbers_and_arrays_of_numpy():
 def test_wrong_parameters_are_refused_in_one_line(kind, parameters, error, pieces):
     with complains(error, *pieces):
         catalog[kind].with_parameters(**parameters)
+
+
+def test_a_field_that_is_not_there_is_answered_with_those_of_its_own_part():
+    """Also of a part that stands alone, not in a list."""
+
+    class Hand(DatasheetPart):
+        body: Body
+
+    with complains(DatasheetError, "body.color: no such field; fields are name, mass, center"):
+        Hand(body={"name": "a", "color": "red"})
+
+
+def test_a_place_in_a_file_is_cut_after_two_hundred_characters():
+    long = "x" * 300
+    with pytest.raises(FileError) as caught:
+        parse_json(json.dumps({long: float("nan")}), "it")
+    assert str(caught.value) == f"it: {long[:200]}: a number must be finite, got nan"

@@ -189,6 +189,10 @@ def test_unknown_ports_and_joints_in_a_row_are_named():
         characterize(catalog["giusti_a"], "in", "in")
     with complains(DatasheetError, "ports 1 and 4", "3 joints", "dh_table()"):
         characterize(catalog["superbot"], 1, 4)
+    data = catalog["superbot"].model_dump()
+    data["ports"][3]["body"] = "mid_b"
+    with complains(DatasheetError, "ports 1 and 4", "2 joints (pitch, roll)"):
+        characterize(ModuleType(**data), 1, 4)
 
 
 def test_a_module_whose_output_cannot_be_reached_is_refused():
@@ -240,4 +244,14 @@ def test_tables_have_no_minus_zeros():
         for part in connector_pairs(kind):
             masses = (*part.proximal_mass.center, *part.distal_mass.inertia.ravel())
             numbers += [*part.proximal, *part.distal, part.delta_j, *masses]
+        for body in range(len(kind.bodies)):  # also against the order of the datasheet
+            for step in kind.outward(body):
+                numbers += [*step.before.ravel(), *step.screw, *step.after.ravel()]
     assert not any(math.copysign(1, x) < 0 for x in numbers if x == 0)
+
+
+def test_mass_properties_of_a_part_are_read_only():
+    part = characterize(catalog["giusti_a"]).proximal_mass
+    for array in (part.center, part.inertia):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0

@@ -139,6 +139,26 @@ def test_random_modules_equal_the_tree_model_and_the_product_of_transforms():
     assert cases == set(itertools.product(lying, ("revolute", "prismatic"), (True, False)))
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_frames_at_the_tips_of_a_branching_robot_are_those_of_its_bodies(seed):
+    random = robot(seed, MODULES, branches=True)
+    model, table = random.organism.model(), random.organism.dh_table()
+    q = np.random.default_rng(seed).standard_normal((3, MODULES))
+    order = [table.joint_names.index(name) for name in model.joint_names]
+    bodies = model.forward_kinematics(q[:, order])
+    tips = [k for k, row in enumerate(table.rows) if not row.next.endswith(".joint")]
+    assert len(tips) > 1
+    for k in tips:
+        module, _, port = table.rows[k].next.partition(".")
+        T = (
+            bodies[:, model.body_index(f"{module}.distal")]
+            @ random.known[module].kind.port(port).pose
+        )
+        np.testing.assert_allclose(table.poses(q)[:, k], T, rtol=0, atol=POSES)
+        turn = turned(Z, table.rows[k].turn)
+        np.testing.assert_allclose(table.frames(q)[:, k] @ turn, T, rtol=0, atol=POSES)
+
+
 @pytest.mark.parametrize("seed", range(0, 40, 2))
 def test_datasheets_alone_give_the_same_as_the_organism(seed):
     random, rng = robot(seed), np.random.default_rng(seed)
@@ -218,6 +238,10 @@ def test_a_robot_without_joints_has_an_empty_table():
     assert (table.rows, table.links, table.parameters.shape) == ((), (), (0, 4))
     assert ne_mod([], [], [], table).shape == (0,)
     assert mass_matrix([], table).shape == (0, 0)
+    nothing = np.zeros((3, 0))
+    assert ne_mod(nothing, nothing, nothing, table).shape == (3, 0)
+    assert gravity_torque(nothing, table).shape == (3, 0)
+    assert mass_matrix(nothing, table).shape == (3, 0, 0)
     assert table.poses([]).shape == (0, 4, 4)
     assert table_of([]).rows == ()
 

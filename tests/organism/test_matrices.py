@@ -71,6 +71,15 @@ def test_aim_of_the_documents_organisms(organism, matrix, kind, classes):
     assert organism.dyad_classes() == list(classes)
 
 
+def test_the_next_module_gets_the_next_column_of_a_matrix():
+    nine = Organism.from_aim(NINE_AIM, "B" * 9)
+    module = next(name for name in nine if nine.free_ports(name))
+    more = nine.dock(module, nine.free_ports(module)[0], "new", 3, kind="backbone")
+    assert [entry.column for entry in more.dockings][-1] == 9
+    assert sorted(entry.column for entry in more.dockings) == list(range(1, 10))
+    np.testing.assert_array_equal(more.aim().matrix[:9, :8], NINE_AIM)
+
+
 @pytest.mark.parametrize(
     ("organism", "rows"),
     [(examples.crab(), CRAB_DTL), (examples.nine(), NINE_DTL)],

@@ -59,8 +59,8 @@ class XmlText:
         tag = self._open.pop()
         self._line(f"</{tag}>")
 
-    def __enter__(self) -> XmlText:
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -212,7 +212,7 @@ def _synthesized(
             # giusti2015: gamma_i = phi'_i + delta_j - phi_{i-1}; `before` holds the first two, and
             # phi turns from the datasheet's x to the table's, so it is minus the pair's `after`
             theta, kind = wrapped(pairs[k].after + before), axis.joint.kind
-            numbers = (a, alpha, n - p + 0.0, theta, n_next, p)
+            numbers = (a, alpha, n - p, theta, n_next, p)
             rows.append(DhRow(*numbers, kind, axis.name, name, previous, after, case))
         T = se3.inverse(rows[first].rest) @ turn_z(pairs[k].after)
         links.append(DhLink(axis.name, first, part_mass(carried(T, masses[k])), axis.joint))

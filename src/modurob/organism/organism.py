@@ -347,9 +347,10 @@ class Organism:
         if not kind.grid:
             return None, self._cells
         parent = self._members[new.parent]
-        if step is None or parent.place is None:
+        if step is None:
             place = GridPlace(new.child, 0, 0, 0)
         else:
+            assert parent.place is not None
             grid, x, y, quarter = parent.place
             (ax, ay), (bx, by) = HEADINGS[quarter], HEADINGS[(quarter + 1) % 4]
             dx, dy, turned = step

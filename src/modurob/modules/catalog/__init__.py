@@ -41,7 +41,7 @@ class Catalog(Mapping[str, ModuleType]):
                 f"{symbol!r} is the letter of several kinds: {choices(k.name for k in found)}; "
                 "give the name"
             )
-        letters = choices((f"{kind.symbol} = {kind.name}" for kind in self.values()), 24)
+        letters = choices((f"{kind.symbol} = {kind.name}" for kind in self.values()), len(self))
         raise UnknownNameError(f"no module kind {symbol!r}: letters are {letters}")
 
 
