@@ -540,7 +540,7 @@ def test_the_delay_margin_of_slow_gains_is_the_phase_margin_over_the_crossover()
 @pytest.mark.parametrize(("k1", "clock"), [(0.1, 30.0), (100.0, 0.03), (0.02, 390.0)])
 def test_the_sample_time_that_is_advised_is_the_longest_that_works(pendulum, k1, clock):
     """Held for T, ``e'' + k1 e' + k1^2 / 4 e = 0`` decays for T < 2 / k1."""
-    with pytest.raises(StateError, match="take .* s or less") as caught:
+    with pytest.raises(StateError, match=r"take .* s or less") as caught:
         ComputedTorque(pendulum, k1**2 / 4, k1, sample_time=clock)
     advised = float(str(caught.value).split("take ")[1].split()[0])
     assert 0.94 * 2 / k1 < advised <= 2 / k1

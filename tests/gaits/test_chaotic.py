@@ -278,6 +278,8 @@ def test_maps_refuse(settings, pieces):
 
 
 def test_a_lattice_has_an_end(monkeypatch):
+    with complains(StateError, "followed for 1,000,000 steps"):
+        maps(chain(2), 2).samples(1_000_001)
     monkeypatch.setattr(chaotic, "MOST_STEPS", 1000)
     with complains(StateError, "1,000 steps", "500 s"):
         maps(chain(2), 2)(1e300)
