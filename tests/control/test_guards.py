@@ -28,7 +28,7 @@ from modurob.control import (
     with_payload,
 )
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import delay_margin, linearized
+from modurob.control.closed_loop import delay_margin, linearized, rehearsed
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import _upper_bound, settling_factor
 from modurob.control.plants import side_by_side
@@ -620,6 +620,45 @@ def test_a_body_without_joints_has_nothing_to_learn():
     assert law._learning_speed() == 0.0
 
 
+# -- states, weights and torques -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nq", "nv"), [(3, 2), (2, 3), (1, 2), (2, 1)])
+def test_states_of_another_size_are_refused(pendulum, nq, nv):
+    with complains(StateError, "has shape"):
+        IndependentPid(pendulum).command(0.0, np.zeros(nq), np.zeros(nv), np.zeros(2))
+
+
+def test_an_lqr_promises_a_settling_time_with_its_own_weights_only(pendulum):
+    assert Lqr(pendulum).settling_time == 1.0
+    assert Lqr(pendulum, Q=np.ones(4)).settling_time is None
+    assert Lqr(pendulum, R=1.0).settling_time is None
+
+
+def test_torques_on_the_way_are_compared_with_limits_however_small_they_are():
+    rails = examples.arm("cc").with_parameters(viscous=0.0).model("physical", gravity=(0, 0, 0))
+    law = ComputedTorque(rails, 4.0, 4.0, torque_limit=[1.0, 0.1])
+    for share, holds in ((0.9, True), (1.1, False)):
+        start = share * np.linalg.solve(rails.mass_matrix([0.0, 0.0]), [0.2, 0.1]) / 4
+        found = law.certificate([0.0, 0.0], start=(start, [0.0, 0.0])).findings
+        (torques,) = [x for x in found if x.assumption == "torques stay within their limits"]
+        assert torques.holds is holds
+        assert f"{share * 0.1:.3g}" in torques.why
+        assert "'m1.joint'" in torques.why
+
+
+def test_twenty_seconds_of_a_way_that_never_settles_are_rehearsed():
+    """Upright, a weak PID falls, ever faster."""
+    upright = examples.double_pendulum().model("physical", gravity=(0, 0, 9.81))
+    law = IndependentPid(upright, 1.0, 0.0, 1.0, torque_limit=1e9, sample_time=0.02)
+    begin = np.array([1e-40, 1e-40]), np.zeros(2)
+    findings = law.certificate([0.0, 0.0], start=begin).findings
+    (found,) = [x for x in findings if x.assumption.startswith("torques")]
+    way = rehearsed(law, np.zeros(2), *begin, 20.0)
+    assert 0 < np.abs(way.tau).max() < 0.1  # it still falls
+    assert f"at most {np.abs(way.tau).max():.3g} of 1e+09 N m" in found.why
+
+
 # -- references ------------------------------------------------------------------------------------
 
 
@@ -755,3 +794,14 @@ def test_up_to_fourteen_joints_are_named_in_a_plot_and_of_more_the_ends(count, n
     assert len(texts) == names + 1
     assert texts[0] == model.joint_names[0]
     assert texts[-2:] == [model.joint_names[-1], "reference"]
+
+
+def test_every_measurement_of_a_short_run_is_a_dot(two_units):
+    law, run = two_units
+    short = {name: x[:100] for name, x in run.channels.items()}
+    part = SimpleNamespace(
+        t=run.t[:100], q=run.q[:100], v=run.v[:100], tau=run.tau[:100], channels=short
+    )
+    plane = plot_closed_loop(part, law, SetPoint([0.1, 0.2, 0.3])).axes[1]
+    (dots,) = [x for x in of_color(plane, PALETTE[2]) if x.get_marker() == "."]
+    np.testing.assert_array_equal(dots.get_xdata(), run.t[:99])

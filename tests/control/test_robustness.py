@@ -308,3 +308,11 @@ def test_without_random_numbers_the_table_is_always_the_same(crab):
     )
     for one, other in zip(first.cases, same.cases, strict=True):
         np.testing.assert_equal(one._asdict(), other._asdict())
+
+
+def test_progress_rises_evenly_to_one(crab):
+    seen = []
+    robustness(law_of(crab), runs=3, duration=0.1, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0)
+    assert np.diff(seen, prepend=0).max() < 0.3  # six conditions

@@ -109,6 +109,12 @@ def test_modes_of_known_graphs(n):
     np.testing.assert_allclose(modes(everyone), [0, *[n / (n - 1)] * (n - 1)], atol=1e-12)
 
 
+def test_nodes_without_neighbors_have_modes_of_their_own():
+    np.testing.assert_array_equal(lattice.laplacian_eigenvalues(np.zeros((0, 2), int), 3), 0)
+    pair = lattice.laplacian_eigenvalues(np.array([[0, 2]]), 4)
+    np.testing.assert_allclose(pair, [0, 0, 0, 2], atol=1e-12)
+
+
 @bodies
 @pytest.mark.parametrize(("r", "eps"), [(3.7, 0.45), (CHAOS, 0.1), (3.98, 0.9)])
 def test_differences_grow_by_the_largest_predicted_exponent(body, r, eps):
