@@ -414,6 +414,22 @@ def test_errors_are_slow_after_twice_the_time_asked_for_or_twenty_seconds(
     assert claim == f"from any state, {law.claim}{words}"
 
 
+@pytest.mark.parametrize(
+    ("options", "start", "scope"),
+    [
+        ({}, False, "from any state, "),
+        ({"sample_time": 0.01}, False, "close to the set point, "),
+        ({"torque_limit": 1e3}, False, "close to the set point, "),
+        ({"torque_limit": 1e3}, True, "from the given start, "),
+        ({"torque_limit": 1e3, "sample_time": 0.01}, True, "close to the set point, "),
+    ],
+)
+def test_a_claim_is_made_for_the_states_that_were_looked_at(pendulum, options, start, scope):
+    begin = (np.array([0.1, 0.2]), np.zeros(2)) if start else None
+    found = ComputedTorque(pendulum, **options).certificate([0.0, 0.0], start=begin)
+    assert found.claim == scope + ComputedTorque.claim
+
+
 def notes(law):
     return law.certificate().notes
 
@@ -604,6 +620,29 @@ def test_what_is_learned_stays_within_the_spread():
     assert not np.allclose(law.masses, model.mass)
     law.reset(0.0, np.zeros(3), np.zeros(3))
     np.testing.assert_allclose(law.masses, model.mass, rtol=1e-12)
+
+
+def test_the_memory_of_a_law_that_learns_is_the_torque_at_rest_that_it_learned():
+    model = examples.arm("bab").with_parameters(viscous=0.0).model("physical")
+    law, dt, at, rest = (
+        Adaptive(model, adaptation=0.3),
+        1e-3,
+        np.array([0.3, 0.8, -0.4]),
+        np.zeros(3),
+    )
+    e, e_rate = 1e-5 * np.array([[1.0, -2.0, 1.5], [3.0, 1.0, -2.0]])
+    law.command(0.0, at, rest, at)
+    before = law._links.motions(at, rest, rest, rest).forces(law._pseudo_inertias())
+    law.command(dt, at + e, e_rate, at)
+    after = law._links.motions(at, rest, rest, rest).forces(law._pseudo_inertias())
+    kept, by_error = law.memory(dt, at)
+    modes = law.slopes(at, rest, at).dmemory
+    np.testing.assert_array_equal(kept, np.eye(modes.shape[1]))
+    expected = modes @ by_error @ np.append(e, e_rate)
+    assert np.abs(expected).max() > 0
+    np.testing.assert_allclose(after - before, expected, rtol=1e-3)
+    for given, same in zip(law.memory(dt), law.memory(dt, model.neutral()), strict=True):
+        np.testing.assert_array_equal(given, same)
 
 
 def test_a_spread_is_one_or_more(pendulum):

@@ -346,3 +346,9 @@ def test_maps_have_a_rhythm_that_repeat_themselves_over_the_last_128_of_4000_ste
 def test_rhythms_of_up_to_64_steps_are_found(r, cycle):
     """Periods double on the way to chaos."""
     assert maps([], 1, r=r).cycle == cycle
+
+
+def test_rounding_does_not_lead_beyond_the_range():
+    for r in np.linspace(3, 4, 101):
+        for end in (-1.0, 1.0):
+            assert np.abs(maps([], 1, r=r, start=[end]).samples(3)).max() <= 1
