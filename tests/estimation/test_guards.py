@@ -36,6 +36,15 @@ def test_the_covariance_after_a_measurement_is_that_of_the_information_filter():
     np.testing.assert_allclose(joseph(P, K, rows, R), expected, atol=1e-9)
 
 
+def test_the_covariance_after_a_measurement_is_right_for_any_gain():
+    rng = np.random.default_rng(1)
+    B, K = rng.standard_normal((5, 5)), rng.standard_normal((5, 2))
+    P, R, rows = B @ B.T, np.diag([0.1, 0.2]), np.array([3, 0])
+    left = np.eye(5) - K @ np.eye(5)[rows]
+    expected = left @ P @ left.T + K @ R @ K.T
+    np.testing.assert_allclose(joseph(P, K, rows, R), expected, atol=1e-12)
+
+
 def test_rows_in_a_row_are_a_slice():
     assert rows_of([2, 3, 4]) == slice(2, 5)
     assert rows_of([]) == slice(0, 0)

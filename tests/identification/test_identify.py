@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
 import modurob as mr
 from modurob import StateError
@@ -420,3 +420,21 @@ def test_the_noise_of_a_torque_is_a_hundredth_of_it_at_least():
     size = np.sqrt(np.mean(tau**2, axis=0))
     np.testing.assert_allclose(found[6:], 0.01 * size[6:])
     np.testing.assert_allclose(found[base], 0.01 * size.max())
+
+
+def test_odds_are_those_of_gaussian_residuals_with_a_field_wrong_by_its_whole_size():
+    """Twice the log of the ratio of two densities, with and without the field's own variance."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    true = with_field(ARM, "m3", "distal", "mass", lambda m: 1.3 * m)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(3), states=100)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    x = np.zeros(given.size)
+    found = suspects._log_odds(part, x, np.zeros(given.size, dtype=bool))
+    J, r, (_, slope) = part.jacobian(x), part.residual(x), given.prior(x)
+    none = np.eye(len(r))
+    for field, odds in zip(given.fields, found, strict=True):
+        C = J[:, field.place] / slope[field.place]  # x is one over its slope for an error of one
+        whole = multivariate_normal(np.zeros(len(r)), none + C @ C.T).logpdf(r)
+        assert odds == pytest.approx(
+            2 * (whole - multivariate_normal(cov=none).logpdf(r)), abs=1e-6
+        )
