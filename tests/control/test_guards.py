@@ -319,6 +319,23 @@ def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):
         assert trial._overshoot() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("asked", "kept"), [(0.5, False), (2.0, True)])
+def test_steps_are_late_that_take_ten_percent_longer_than_asked_for(pendulum, asked, kept):
+    law = ComputedTorque(pendulum, settling_time=1.0, sample_time=0.01)
+    trial = _Trial(law, asked, 2.0, np.zeros((1, 2)), np.full((1, 2), 0.1))
+    found = trial.run()
+    assert found.settling == pytest.approx(1.0, rel=0.02)
+    assert found.kept is kept
+
+
+def test_a_certificate_of_pd_with_gravity_shows_that_energy_falls(pendulum):
+    for matrix, holds in ((np.eye(2), True), (np.array([[2.0, 1.0], [0.0, 2.0]]), False)):
+        found = PdGravity(pendulum, 5 * matrix, 3 * np.eye(2)).certificate().findings
+        (energy,) = [x for x in found if x.assumption == "energy falls (Lyapunov)"]
+        assert energy.holds is holds
+        assert ("dV/dt = -v^T Kd v" if holds else "kp is not symmetric") in energy.why
+
+
 def test_the_filter_of_a_pid_begins_with_the_first_rate(pendulum):
     law = PidLinearized(pendulum, 9.0, 0.0, 6.0, filter_time=0.5)
     plain = PidLinearized(pendulum, 9.0, 0.0, 6.0)

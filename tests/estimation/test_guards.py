@@ -181,3 +181,18 @@ def test_overflow_is_not_called_singular():
     q = np.array([0.1, 0.2, 0.3, 0.4, 1e12])
     with complains(StateError, "the numbers are too large"):
         model.forward_dynamics(q, np.full(5, 1e160), np.zeros(5))
+
+
+def test_whole_numbers_are_taken_as_well():
+    model = examples.crab().model()
+    whole, real = (Ekf(model, 0.01) for _ in range(2))
+    for ekf, kind in ((whole, np.int64), (real, np.float64)):
+        ekf.predict(np.array([1, -2, 3], dtype=kind))
+        ekf.correct(np.array([0, 1, 0], dtype=kind))
+        ekf.q = np.array([1, 0, 2], dtype=kind)
+        ekf.predict(np.zeros(3))
+    np.testing.assert_array_equal([whole.q, whole.v], [real.q, real.v])
+    np.testing.assert_array_equal(whole.P, real.P)
+    for wrong in (np.array(["a", "b", "c"]), np.array([1j, 0, 0]), np.array([None] * 3)):
+        with complains(StateError, "tau"):
+            whole.predict(wrong)
