@@ -344,6 +344,16 @@ def test_the_filter_of_a_pid_begins_with_the_first_rate(pendulum):
     np.testing.assert_array_equal(first, expected)
 
 
+def test_the_filter_of_a_pid_does_not_swing_in_samples_that_are_longer_than_its_time(pendulum):
+    """Implicit Euler: what is left of a jump of the rate is T / (T + dt)."""
+    law = IndependentPid(pendulum, 1e-9, 0.0, 1.0, filter_time=0.01, sample_time=0.1)
+    rest, v = np.zeros(2), np.array([1.0, -2.0])
+    law.command(0.0, rest, rest, rest)
+    for k in (1, 2, 3):
+        tau = law.command(0.1 * k, rest, v, rest)
+        np.testing.assert_allclose(tau, -v * (1 - (0.01 / 0.11) ** k), rtol=1e-9)
+
+
 def test_a_reference_with_positions_only_is_no_set_point(pendulum):
     for wrong in (SimpleNamespace(q=np.zeros(2)), SetPoint([0.1, 0.2])):
         with complains(StateError, "a reference has q, v and a", "call a function of time first"):
