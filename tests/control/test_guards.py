@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import StateError, examples, simulate
+from modurob import Organism, StateError, examples, simulate
 from modurob.control import (
     Adaptive,
     CartesianImpedance,
@@ -25,14 +25,17 @@ from modurob.control import (
     TrackingController,
     plot_closed_loop,
     transient,
+    with_payload,
 )
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import delay_margin, linearized
+from modurob.control.closed_loop import delay_margin, linearized, rehearsed
 from modurob.control.delay import MOST, DelayLine, samples_late
-from modurob.control.gains import settling_factor
+from modurob.control.gains import _upper_bound, settling_factor
+from modurob.control.plants import side_by_side
 from modurob.control.promise import _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
+from modurob.drawing.charts import PALETTE
 from modurob.equations.links import SLIP_SPEED
 from oracles.complaints import complains
 from oracles.differences import columns
@@ -301,6 +304,12 @@ def test_steps_of_a_promise_are_thirty_to_a_hundred_percent_and_within_limits():
     size = np.abs(begin - goals)[:, [0, 2]] / [0.35, 0.1]
     assert 0.3 <= size.min() < 0.6
     assert 0.7 < size.max() <= 1.0
+    narrow = examples.snake(7).with_parameters(limits=(-0.4, 0.4)).model("physical")
+    goals, begin = _steps(ComputedTorque(narrow))
+    size = np.abs(begin - goals) / 0.35
+    assert 0.3 <= size.min() < 0.5  # inward where a limit is near
+    assert 0.8 < size.max() <= 1.0
+    assert (np.abs(begin) <= 0.4).all()
 
 
 def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):
@@ -310,12 +319,39 @@ def test_the_overshoot_asked_for_is_that_of_the_damping(pendulum):
         assert trial._overshoot() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("asked", "kept"), [(0.5, False), (2.0, True)])
+def test_steps_are_late_that_take_ten_percent_longer_than_asked_for(pendulum, asked, kept):
+    law = ComputedTorque(pendulum, settling_time=1.0, sample_time=0.01)
+    trial = _Trial(law, asked, 2.0, np.zeros((1, 2)), np.full((1, 2), 0.1))
+    found = trial.run()
+    assert found.settling == pytest.approx(1.0, rel=0.02)
+    assert found.kept is kept
+
+
+def test_a_certificate_of_pd_with_gravity_shows_that_energy_falls(pendulum):
+    for matrix, holds in ((np.eye(2), True), (np.array([[2.0, 1.0], [0.0, 2.0]]), False)):
+        found = PdGravity(pendulum, 5 * matrix, 3 * np.eye(2)).certificate().findings
+        (energy,) = [x for x in found if x.assumption == "energy falls (Lyapunov)"]
+        assert energy.holds is holds
+        assert ("dV/dt = -v^T Kd v" if holds else "kp is not symmetric") in energy.why
+
+
 def test_the_filter_of_a_pid_begins_with_the_first_rate(pendulum):
     law = PidLinearized(pendulum, 9.0, 0.0, 6.0, filter_time=0.5)
     plain = PidLinearized(pendulum, 9.0, 0.0, 6.0)
     q, v = np.array([0.1, 0.2]), np.array([1.0, -2.0])
     first, expected = (x.command(0.0, q, v, np.zeros(2)) for x in (law, plain))
     np.testing.assert_array_equal(first, expected)
+
+
+def test_the_filter_of_a_pid_does_not_swing_in_samples_that_are_longer_than_its_time(pendulum):
+    """Implicit Euler: what is left of a jump of the rate is T / (T + dt)."""
+    law = IndependentPid(pendulum, 1e-9, 0.0, 1.0, filter_time=0.01, sample_time=0.1)
+    rest, v = np.zeros(2), np.array([1.0, -2.0])
+    law.command(0.0, rest, rest, rest)
+    for k in (1, 2, 3):
+        tau = law.command(0.1 * k, rest, v, rest)
+        np.testing.assert_allclose(tau, -v * (1 - (0.01 / 0.11) ** k), rtol=1e-9)
 
 
 def test_a_reference_with_positions_only_is_no_set_point(pendulum):
@@ -403,6 +439,22 @@ def test_errors_are_slow_after_twice_the_time_asked_for_or_twenty_seconds(
     law.settling_time = asked
     claim = law.certificate().claim
     assert claim == f"from any state, {law.claim}{words}"
+
+
+@pytest.mark.parametrize(
+    ("options", "start", "scope"),
+    [
+        ({}, False, "from any state, "),
+        ({"sample_time": 0.01}, False, "close to the set point, "),
+        ({"torque_limit": 1e3}, False, "close to the set point, "),
+        ({"torque_limit": 1e3}, True, "from the given start, "),
+        ({"torque_limit": 1e3, "sample_time": 0.01}, True, "close to the set point, "),
+    ],
+)
+def test_a_claim_is_made_for_the_states_that_were_looked_at(pendulum, options, start, scope):
+    begin = (np.array([0.1, 0.2]), np.zeros(2)) if start else None
+    found = ComputedTorque(pendulum, **options).certificate([0.0, 0.0], start=begin)
+    assert found.claim == scope + ComputedTorque.claim
 
 
 def notes(law):
@@ -503,6 +555,176 @@ def test_a_loop_that_is_stable_by_itself_stands_every_delay():
     assert delay_margin(law, np.zeros(2)) == np.inf
 
 
+@pytest.mark.parametrize(("late", "r"), [(1, 0.5), (1, 0.3), (1, 0.7)])
+def test_a_delay_at_the_edge_of_stability_is_beyond_the_margin(late, r):
+    """A unit mass whose held pull is one sample late has the poles r and two on the unit circle.
+
+    Of ``z^3 - 2 z^2 + (1 + a + b) z + a - b`` with a = k0 dt^2 / 2 and b = k1 dt.
+    """
+    dt, a, b = 0.25, r * (1 - r) / 2, r * (3 - r) / 2
+    np.testing.assert_allclose(np.sort(np.abs(np.roots([1, -2, 1 + a + b, a - b]))), [r, 1, 1])
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    law = ComputedTorque(rail, 2 * a / dt**2, b / dt, sample_time=dt)
+    assert delay_margin(law, np.zeros(1)) == 0.0
+    less = ComputedTorque(rail, 0.99 * 2 * a / dt**2, 0.99 * b / dt, sample_time=dt)
+    assert delay_margin(less, np.zeros(1)) == dt
+
+
+def test_the_delay_margin_of_slow_gains_is_the_phase_margin_over_the_crossover():
+    """Of (k1 s + k0) / s^2, less half a sample of holding."""
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    k0, k1, dt = 0.04, 0.4, 0.01
+    crossover = np.sqrt((k1**2 + np.sqrt(k1**4 + 4 * k0**2)) / 2)
+    expected = np.arctan2(k1 * crossover, k0) / crossover - dt / 2
+    law = ComputedTorque(rail, k0, k1, sample_time=dt)
+    assert delay_margin(law, np.zeros(1)) == pytest.approx(expected, abs=2 * dt)
+
+
+@pytest.mark.parametrize(("k1", "clock"), [(0.1, 30.0), (100.0, 0.03), (0.02, 390.0)])
+def test_the_sample_time_that_is_advised_is_the_longest_that_works(pendulum, k1, clock):
+    """Held for T, ``e'' + k1 e' + k1^2 / 4 e = 0`` decays for T < 2 / k1."""
+    with pytest.raises(StateError, match=r"take .* s or less") as caught:
+        ComputedTorque(pendulum, k1**2 / 4, k1, sample_time=clock)
+    advised = float(str(caught.value).split("take ")[1].split()[0])
+    assert 0.94 * 2 / k1 < advised <= 2 / k1
+    ComputedTorque(pendulum, k1**2 / 4, k1, sample_time=advised)
+
+
+# -- other masses ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", ["m1.proximal", "m1.distal"])
+def test_a_payload_adds_the_kinetic_energy_of_a_point(body):
+    model, place = examples.arm("ba").model("physical"), np.array([0.02, -0.03, 0.05])
+    loaded, rng = with_payload(model, body, 1.5, place), np.random.default_rng(0)
+    for _ in range(3):
+        q = rng.standard_normal(2)
+
+        def point(x, q=q):
+            pose = model.forward_kinematics(q + x)[model.body_index(body)]
+            return pose[:3, 3] + pose[:3, :3] @ place
+
+        J = columns(point, 2, 1e-5)
+        more = loaded.mass_matrix(q) - model.mass_matrix(q)
+        np.testing.assert_allclose(more, 1.5 * J.T @ J, rtol=0, atol=1e-8)
+        weight = loaded.gravity_torque(q) - model.gravity_torque(q)
+        np.testing.assert_allclose(weight, 1.5 * 9.81 * J[2], rtol=0, atol=1e-8)
+    for bad in (0.0, -1.0):
+        with complains(StateError, "mass must be a positive number"):
+            with_payload(model, body, bad)
+
+
+def test_bodies_side_by_side_stand_on_a_base_that_cannot_move():
+    free = examples.snake(3).model("physical", "free")
+    with complains(StateError, "side by side need a fixed base"):
+        side_by_side(free, np.ones((2, len(free.mass))))
+
+
+def test_gains_outweigh_the_inertia_of_every_pose_the_neutral_one_included(pendulum):
+    """No pose has more kinetic energy than the bound, and it is not idle."""
+    poses = np.array([pendulum.mass_matrix(q) for q in ([0, 0], [0, np.pi], [0, 2.0])])
+    for M in (poses, poses[::-1]):
+        bound = _upper_bound(M)
+        for one in M:
+            assert np.linalg.eigvalsh(bound - one).min() > -1e-12
+        assert np.linalg.eigvalsh(bound - 1.2 * poses[0]).min() < 0
+    light = _upper_bound(np.diag([4.0, 0.0])[None])  # a joint that moves no mass has some yet
+    np.testing.assert_allclose(light, np.diag([4.0, 4e-6]), rtol=1e-5)
+
+
+# -- learning --------------------------------------------------------------------------------------
+
+
+def test_what_is_learned_stays_within_the_spread():
+    model, rng = examples.snake(4).model("physical"), np.random.default_rng(0)
+    law = Adaptive(model, adaptation=1e4, spread=1.5, sample_time=0.01)
+    for k in range(10):
+        law.command(0.01 * k, rng.standard_normal(3), 3 * rng.standard_normal(3), np.zeros(3))
+    values = np.linalg.eigvalsh(law.factors)
+    assert values.min() == pytest.approx(1 / 1.5)
+    assert values.max() == pytest.approx(1.5)
+    np.testing.assert_allclose(law.factors, law.factors.mT, atol=1e-12)
+    assert not np.allclose(law.masses, model.mass)
+    law.reset(0.0, np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(law.masses, model.mass, rtol=1e-12)
+
+
+def test_the_memory_of_a_law_that_learns_is_the_torque_at_rest_that_it_learned():
+    model = examples.arm("bab").with_parameters(viscous=0.0).model("physical")
+    law, dt, at, rest = (
+        Adaptive(model, adaptation=0.3),
+        1e-3,
+        np.array([0.3, 0.8, -0.4]),
+        np.zeros(3),
+    )
+    e, e_rate = 1e-5 * np.array([[1.0, -2.0, 1.5], [3.0, 1.0, -2.0]])
+    law.command(0.0, at, rest, at)
+    before = law._links.motions(at, rest, rest, rest).forces(law._pseudo_inertias())
+    law.command(dt, at + e, e_rate, at)
+    after = law._links.motions(at, rest, rest, rest).forces(law._pseudo_inertias())
+    kept, by_error = law.memory(dt, at)
+    modes = law.slopes(at, rest, at).dmemory
+    np.testing.assert_array_equal(kept, np.eye(modes.shape[1]))
+    expected = modes @ by_error @ np.append(e, e_rate)
+    assert np.abs(expected).max() > 0
+    np.testing.assert_allclose(after - before, expected, rtol=1e-3)
+    for given, same in zip(law.memory(dt), law.memory(dt, model.neutral()), strict=True):
+        np.testing.assert_array_equal(given, same)
+
+
+def test_a_spread_is_one_or_more(pendulum):
+    assert Adaptive(pendulum, spread=1).mass_range == (1, 1)
+    assert Adaptive(pendulum, spread=1.25).mass_range == (0.8, 1.25)
+    with complains(StateError, "spread", "1 or more", "0.99"):
+        Adaptive(pendulum, spread=0.99)
+
+
+def test_a_body_without_joints_has_nothing_to_learn():
+    block = Organism.start("backbone").model("physical")
+    law = Adaptive(block, rate=1.0, sample_time=1.0)
+    assert law.command(0.0, np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
+    assert law._learning_speed() == 0.0
+
+
+# -- states, weights and torques -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nq", "nv"), [(3, 2), (2, 3), (1, 2), (2, 1)])
+def test_states_of_another_size_are_refused(pendulum, nq, nv):
+    with complains(StateError, "has shape"):
+        IndependentPid(pendulum).command(0.0, np.zeros(nq), np.zeros(nv), np.zeros(2))
+
+
+def test_an_lqr_promises_a_settling_time_with_its_own_weights_only(pendulum):
+    assert Lqr(pendulum).settling_time == 1.0
+    assert Lqr(pendulum, Q=np.ones(4)).settling_time is None
+    assert Lqr(pendulum, R=1.0).settling_time is None
+
+
+def test_torques_on_the_way_are_compared_with_limits_however_small_they_are():
+    rails = examples.arm("cc").with_parameters(viscous=0.0).model("physical", gravity=(0, 0, 0))
+    law = ComputedTorque(rails, 4.0, 4.0, torque_limit=[1.0, 0.1])
+    for share, holds in ((0.9, True), (1.1, False)):
+        start = share * np.linalg.solve(rails.mass_matrix([0.0, 0.0]), [0.2, 0.1]) / 4
+        found = law.certificate([0.0, 0.0], start=(start, [0.0, 0.0])).findings
+        (torques,) = [x for x in found if x.assumption == "torques stay within their limits"]
+        assert torques.holds is holds
+        assert f"{share * 0.1:.3g}" in torques.why
+        assert "'m1.joint'" in torques.why
+
+
+def test_twenty_seconds_of_a_way_that_never_settles_are_rehearsed():
+    """Upright, a weak PID falls, ever faster."""
+    upright = examples.double_pendulum().model("physical", gravity=(0, 0, 9.81))
+    law = IndependentPid(upright, 1.0, 0.0, 1.0, torque_limit=1e9, sample_time=0.02)
+    begin = np.array([1e-40, 1e-40]), np.zeros(2)
+    findings = law.certificate([0.0, 0.0], start=begin).findings
+    (found,) = [x for x in findings if x.assumption.startswith("torques")]
+    way = rehearsed(law, np.zeros(2), *begin, 20.0)
+    assert 0 < np.abs(way.tau).max() < 0.1  # it still falls
+    assert f"at most {np.abs(way.tau).max():.3g} of 1e+09 N m" in found.why
+
+
 # -- references ------------------------------------------------------------------------------------
 
 
@@ -546,3 +768,106 @@ def test_limits_are_drawn_beside_the_torques_and_bodies_that_float_are_not(pendu
     floating = examples.crab().model("physical", "free")
     with complains(StateError, "one run of joints on a fixed base"):
         plot_closed_loop(run, ComputedTorque(floating), way)
+
+
+@pytest.fixture(scope="module")
+def two_units():
+    """A run of two joints that turn and one that slides, with numbers that differ everywhere."""
+    model, rng = examples.arm("bac").model("physical"), np.random.default_rng(0)
+    law = ComputedTorque(model, torque_limit=[50.0, np.inf, 30.0], sample_time=0.01)
+    t = np.linspace(0.0, 1.2, 1301)
+    q, v, tau, noise, off = 0.1 * rng.standard_normal((5, len(t), 3))
+    sigma = rng.uniform(0.01, 0.02, (len(t), 6))
+    channels = {
+        "measured_q": q + noise, "estimate_q": q + off, "estimate_v": v + off, "sigma": sigma
+    }  # fmt: skip
+    return law, SimpleNamespace(t=t, q=q, v=v, tau=tau, channels=channels)
+
+
+def of_color(plane, color):
+    return [line for line in plane.lines if line.get_color() == color]
+
+
+def test_a_plot_has_panels_of_turning_and_of_sliding_joints_with_their_units(two_units):
+    law, run = two_units
+    figure = plot_closed_loop(run, law, lambda t: SetPoint([0.1, 0.2, 0.3])(t))
+    assert [plane.get_ylabel() for plane in figure.axes] == [
+        "position [°]", "position [m]", "velocity [°/s]", "velocity [m/s]",
+        "torque [N m]", "force [N]", "error [°]", "error [m]",
+    ]  # fmt: skip
+    degrees, goal = 180 / np.pi, [0.1, 0.2, 0.3]
+    for side, joints, scale in ((0, (0, 1), degrees), (1, (2,), 1.0)):
+        place, speed, force, error = figure.axes[side::2]
+        for k in joints:
+            color = PALETTE[k]
+            for plane, expected in (
+                (place, scale * run.q[:, k]),
+                (speed, scale * run.v[:, k]),
+                (force, run.tau[:-1, k]),
+                (error, scale * (run.q[:, k] - goal[k])),
+            ):
+                solid = [x for x in of_color(plane, color) if x.get_linestyle() == "-"]
+                np.testing.assert_allclose(solid[0].get_ydata(), expected, rtol=1e-12)
+        names = [text.get_text() for text in place.get_legend().get_texts()]
+        joints_here = [law.model.joint_names[k] for k in joints]
+        assert names == [*joints_here, "reference", "estimate, ±3σ", "measured"]
+        low, high = force.get_ylim()
+        values = run.tau[:-1, joints]
+        assert low < values.min() < values.max() < high
+        assert high - low < 1.5 * np.ptp(values)  # limits far away do not make them flat
+
+
+def test_estimates_are_drawn_with_three_standard_deviations_and_measurements_as_dots(two_units):
+    law, run = two_units
+    figure = plot_closed_loop(run, law, SetPoint([0.1, 0.2, 0.3]))
+    for panel, channel, k, scale in (
+        (0, "estimate_q", 1, 180 / np.pi), (1, "estimate_q", 2, 1.0),
+        (2, "estimate_v", 0, 180 / np.pi), (3, "estimate_v", 2, 1.0),
+    ):  # fmt: skip
+        plane, shift = figure.axes[panel], 3 * (channel == "estimate_v")
+        band = plane.collections[-1].get_paths()[0].vertices
+        middle = scale * run.channels[channel][:-1, k]
+        reach = scale * 3 * run.channels["sigma"][:-1, shift + k]
+        if panel == 2:
+            band = plane.collections[0].get_paths()[0].vertices
+        assert band[:, 1].max() == pytest.approx((middle + reach).max())
+        assert band[:, 1].min() == pytest.approx((middle - reach).min())
+        dotted = [x for x in of_color(plane, PALETTE[k]) if x.get_linestyle() not in ("-", "None")]
+        np.testing.assert_allclose(dotted[0].get_ydata(), middle)
+    (dots,) = [x for x in of_color(figure.axes[1], PALETTE[2]) if x.get_marker() == "."]
+    assert 600 <= len(dots.get_xdata()) <= 651  # every second one
+    np.testing.assert_allclose(dots.get_ydata(), run.channels["measured_q"][:-1:2, 2])
+
+
+def test_a_band_is_at_most_ten_times_as_wide_as_usual(two_units):
+    law, run = two_units
+    sigma = np.full((1301, 6), 0.01)
+    sigma[:3] = 1.0
+    channels = run.channels | {"sigma": sigma, "estimate_q": 0 * run.q}
+    wide = SimpleNamespace(t=run.t, q=run.q, v=run.v, tau=run.tau, channels=channels)
+    plane = plot_closed_loop(wide, law, SetPoint([0.1, 0.2, 0.3])).axes[1]
+    assert plane.collections[0].get_paths()[0].vertices[:, 1].max() == pytest.approx(10 * 0.03)
+
+
+@pytest.mark.parametrize(("count", "names"), [(14, 14), (15, 2)])
+def test_up_to_fourteen_joints_are_named_in_a_plot_and_of_more_the_ends(count, names):
+    model = examples.snake(count + 1).model("physical")
+    law, t = PdGravity(model, 1.0, 1.0), np.linspace(0, 1, 5)
+    zeros = np.zeros((5, count))
+    run = SimpleNamespace(t=t, q=zeros, v=zeros, tau=zeros, channels={})
+    legend = plot_closed_loop(run, law, SetPoint(np.zeros(count))).axes[0].get_legend()
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == names + 1
+    assert texts[0] == model.joint_names[0]
+    assert texts[-2:] == [model.joint_names[-1], "reference"]
+
+
+def test_every_measurement_of_a_short_run_is_a_dot(two_units):
+    law, run = two_units
+    short = {name: x[:100] for name, x in run.channels.items()}
+    part = SimpleNamespace(
+        t=run.t[:100], q=run.q[:100], v=run.v[:100], tau=run.tau[:100], channels=short
+    )
+    plane = plot_closed_loop(part, law, SetPoint([0.1, 0.2, 0.3])).axes[1]
+    (dots,) = [x for x in of_color(plane, PALETTE[2]) if x.get_marker() == "."]
+    np.testing.assert_array_equal(dots.get_xdata(), run.t[:99])

@@ -225,3 +225,14 @@ def test_a_jump_is_what_velocity_and_acceleration_do_not_explain():
     np.testing.assert_array_equal(many.a, [at(0.7).a] * 2)
     assert at(0.7).jump(at(0.4), 0.3) == pytest.approx([0.0], abs=1e-15)
     assert at(0.7, offset=0.2).jump(at(0.4), 0.3) == pytest.approx([0.2], rel=1e-12)
+
+
+def test_a_motion_that_is_fastest_at_its_begin_is_slowed_for_that(crab):
+    def braking(t):
+        s = np.exp(-5 * t) * np.ones(3)
+        return Reference(-s / 5, s, -5 * s)
+
+    assert slowed(braking, crab, 2.0, rate=0.5).factor == pytest.approx(2.0, rel=1e-12)
+    assert slowed(braking, crab, 2.0, acceleration=1.25).factor == pytest.approx(2.0, rel=1e-12)
+    (first, *_) = excesses(braking, crab, 2.0, rate=0.5)
+    assert (first.time, first.value) == (0.0, 1.0)

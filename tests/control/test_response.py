@@ -73,6 +73,14 @@ def test_runs_of_a_batch_are_judged_one_by_one():
             np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
+def test_runs_of_a_batch_may_share_a_target():
+    y = second_order(0.6, TIMES)
+    q = np.stack([np.stack([y, 2 * y], axis=1), np.stack([1.1 * y, 1.9 * y], axis=1)], axis=1)
+    shared, each = (step_response(TIMES, q, goal) for goal in ([1.0, 2.0], [[1.0, 2.0]] * 2))
+    for name in ("rise", "overshoot", "settling", "steady_error", "ripple"):
+        np.testing.assert_array_equal(getattr(shared, name), getattr(each, name))
+
+
 def test_a_joint_without_a_step_is_judged_by_the_step_of_the_others():
     bump = 0.12 * np.exp(-TIMES) * np.sin(3 * TIMES)
     y = second_order(0.8, TIMES)

@@ -298,3 +298,21 @@ def test_a_table_of_runs_that_all_diverge_shows_no_numbers_for_them():
     lines = str(Robustness("a law", 1.0, 0.02, (nothing,))).splitlines()
     assert lines[-1].split() == ["all", "at", "once", "0.0%", "-", "-", "-", "25.0%", "100.0%"]
     assert len(lines[1]) == len(lines[2])
+
+
+def test_without_random_numbers_the_table_is_always_the_same(crab):
+    law = law_of(crab)
+    first, same = (
+        robustness(law, runs=3, duration=0.1, **given)
+        for given in ({}, {"rng": np.random.default_rng(0)})
+    )
+    for one, other in zip(first.cases, same.cases, strict=True):
+        np.testing.assert_equal(one._asdict(), other._asdict())
+
+
+def test_progress_rises_evenly_to_one(crab):
+    seen = []
+    robustness(law_of(crab), runs=3, duration=0.1, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0)
+    assert np.diff(seen, prepend=0).max() < 0.3  # six conditions

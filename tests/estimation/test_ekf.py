@@ -374,3 +374,25 @@ def test_filters_are_pickled():
 def test_mistakes_are_named(make, kind, pieces):
     with complains(kind, *pieces):
         make(examples.crab().model())
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "step"])
+def test_a_closed_loop_in_substeps_has_the_derivative_of_all_of_them(integrator):
+    """The torque is held for the sample, whatever its parts are."""
+    model = examples.crab().model()
+    law = ComputedTorque(model, 9.0, 6.0, sample_time=0.05)
+    q, v = np.array([0.3, -0.2, 0.4]), np.array([0.5, -1.0, 0.2])
+    aim, step = np.array([0.1, 0.2, 0.3]), STEPS[integrator](model, 0.05 / 3)
+
+    def ahead(x):
+        tau = law.command(0.0, q + x[:3], v + x[3:], aim)
+        now = q + x[:3], v + x[3:]
+        for _ in range(3):
+            now = step(*now, tau)[:2]
+        return np.concatenate(now).copy()
+
+    F, first = columns(ahead, 6, 1e-3), np.diag([1.0, 2, 3, 4, 5, 6])
+    ekf = Ekf(model, 0.05, q=q, v=v, P=first, Q=0.0, integrator=integrator, substeps=3)
+    ekf.predict_closed_loop(law, 0.0, aim)
+    np.testing.assert_allclose(np.append(ekf.q, ekf.v), ahead(np.zeros(6)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ekf.P, F @ first @ F.T, rtol=0, atol=1e-6)

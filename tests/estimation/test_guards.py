@@ -36,6 +36,15 @@ def test_the_covariance_after_a_measurement_is_that_of_the_information_filter():
     np.testing.assert_allclose(joseph(P, K, rows, R), expected, atol=1e-9)
 
 
+def test_the_covariance_after_a_measurement_is_right_for_any_gain():
+    rng = np.random.default_rng(1)
+    B, K = rng.standard_normal((5, 5)), rng.standard_normal((5, 2))
+    P, R, rows = B @ B.T, np.diag([0.1, 0.2]), np.array([3, 0])
+    left = np.eye(5) - K @ np.eye(5)[rows]
+    expected = left @ P @ left.T + K @ R @ K.T
+    np.testing.assert_allclose(joseph(P, K, rows, R), expected, atol=1e-12)
+
+
 def test_rows_in_a_row_are_a_slice():
     assert rows_of([2, 3, 4]) == slice(2, 5)
     assert rows_of([]) == slice(0, 0)
@@ -172,3 +181,18 @@ def test_overflow_is_not_called_singular():
     q = np.array([0.1, 0.2, 0.3, 0.4, 1e12])
     with complains(StateError, "the numbers are too large"):
         model.forward_dynamics(q, np.full(5, 1e160), np.zeros(5))
+
+
+def test_whole_numbers_are_taken_as_well():
+    model = examples.crab().model()
+    whole, real = (Ekf(model, 0.01) for _ in range(2))
+    for ekf, kind in ((whole, np.int64), (real, np.float64)):
+        ekf.predict(np.array([1, -2, 3], dtype=kind))
+        ekf.correct(np.array([0, 1, 0], dtype=kind))
+        ekf.q = np.array([1, 0, 2], dtype=kind)
+        ekf.predict(np.zeros(3))
+    np.testing.assert_array_equal([whole.q, whole.v], [real.q, real.v])
+    np.testing.assert_array_equal(whole.P, real.P)
+    for wrong in (np.array(["a", "b", "c"]), np.array([1j, 0, 0]), np.array([None] * 3)):
+        with complains(StateError, "tau"):
+            whole.predict(wrong)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from modurob import StateError, examples
 from modurob.gaits import ChaoticMaps, chaotic, lattice, neighbors
@@ -106,6 +107,12 @@ def test_modes_of_known_graphs(n):
     np.testing.assert_allclose(modes(star(n)), [0, *[1] * (n - 2), 2], atol=1e-12)
     everyone = [(i, j) for j in range(n) for i in range(j)]
     np.testing.assert_allclose(modes(everyone), [0, *[n / (n - 1)] * (n - 1)], atol=1e-12)
+
+
+def test_nodes_without_neighbors_have_modes_of_their_own():
+    np.testing.assert_array_equal(lattice.laplacian_eigenvalues(np.zeros((0, 2), int), 3), 0)
+    pair = lattice.laplacian_eigenvalues(np.array([[0, 2]]), 4)
+    np.testing.assert_allclose(pair, [0, 0, 0, 2], atol=1e-12)
 
 
 @bodies
@@ -277,9 +284,14 @@ def test_maps_refuse(settings, pieces):
 
 
 def test_a_lattice_has_an_end(monkeypatch):
+    with complains(StateError, "followed for 1,000,000 steps"):
+        maps(chain(2), 2).samples(1_000_001)
     monkeypatch.setattr(chaotic, "MOST_STEPS", 1000)
     with complains(StateError, "1,000 steps", "500 s"):
         maps(chain(2), 2)(1e300)
+    assert len(maps(chain(2), 2).samples(1000)) == 1001
+    with complains(StateError, "1,000 steps"):
+        maps(chain(2), 2).samples(1001)
 
 
 def test_maps_may_start_at_the_ends_of_their_range_and_keep_their_samples():
@@ -295,3 +307,48 @@ def test_chaos_is_settled_when_its_ramp_is_over():
     assert gait.cycle is None
     assert gait.period is None
     assert gait.settled == 2.5
+
+
+def test_the_exponent_is_the_mean_over_a_thousand_orbits_of_two_thousand_steps():
+    """At r = 3 orbits creep towards 2/3, so that each orbit and step counts."""
+    low, high = 3 / 4 * 3 * (1 - 3 / 4), 3 / 4
+    x = low + (high - low) * np.arange(1, 1001) / 1001
+    slopes = []
+    for _ in range(3000):
+        slopes.append(np.log(np.abs(3 - 6 * x)).mean())
+        x = 3 * x * (1 - x)
+    expected = np.mean(slopes[1000:])
+    assert lattice.lyapunov_exponent(3.0) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def largest_change(r, steps, cycle, longest):
+    """The largest difference of a map to itself a cycle before, over the last two longest."""
+    x = [0.7]
+    for _ in range(steps):
+        x.append(r * x[-1] * (1 - x[-1]))
+    low, high = r * r / 4 * (1 - r / 4), r / 4
+    tail = np.array(x[-2 * longest :]) * 2 / (high - low)
+    return np.abs(tail[cycle:] - tail[:-cycle]).max()
+
+
+@pytest.mark.parametrize(("change", "cycle"), [(0.998e-9, 2), (1.002e-9, None)])
+def test_maps_have_a_rhythm_that_repeat_themselves_over_the_last_128_of_4000_steps(change, cycle):
+    """Close to r = 3 the way to the cycle of two is that long."""
+    r = brentq(
+        lambda r: np.log(1e-300 + largest_change(r, 4000, 2, 64) / change), 3.0001, 3.01, xtol=1e-13
+    )
+    low, high = lattice.invariant(r)
+    start = (0.7 - (low + high) / 2) / ((high - low) / 2)
+    assert maps([], 1, r=r, start=[start]).cycle == cycle
+
+
+@pytest.mark.parametrize(("r", "cycle"), [(3.5694, 32), (3.56985, 64), (3.569936, None)])
+def test_rhythms_of_up_to_64_steps_are_found(r, cycle):
+    """Periods double on the way to chaos."""
+    assert maps([], 1, r=r).cycle == cycle
+
+
+def test_rounding_does_not_lead_beyond_the_range():
+    for r in np.linspace(3, 4, 101):
+        for end in (-1.0, 1.0):
+            assert np.abs(maps([], 1, r=r, start=[end]).samples(3)).max() <= 1

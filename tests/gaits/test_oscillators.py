@@ -10,6 +10,7 @@ from oracles import complains
 
 SOLVED = 3e-6  # [rad] RK4 against an adaptive method of order eight
 CREEP = 1e-8  # [rad] phases that count as locked are still this far from where they end
+ROUNDING = 1e-13  # of phases of some 100 rad
 DECAY = 0.02  # of a rate read off between two times
 NAMES = tuple(f"j{k}" for k in range(6))
 GRAPHS = {
@@ -196,3 +197,32 @@ def test_no_oscillators_are_in_order_and_have_no_period():
 def test_phases_begin_with_the_gait():
     with complains(StateError, "begins at t = 0", "-0.5"):
         oscillators("chain", ramp=1.0).phases([-0.5, 1.0])
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_locked_joints_swing_as_a_sine_from_then_on(graph):
+    gait = oscillators(graph, frequency=FREQUENCIES, coupling=3.0)
+    t = gait.locked + np.linspace(0, 0.1, 50)
+    (q, v, a), theta = gait(t), gait.phases(t)
+    turned, speed = np.outer(t - t[0], np.full(6, gait.speed)), gait.speed
+    np.testing.assert_allclose(theta - theta[0], turned, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(q, 0.3 * np.sin(theta), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(v, 0.3 * speed * np.cos(theta), rtol=0, atol=speed * ROUNDING)
+    np.testing.assert_allclose(a, -0.3 * speed**2 * np.sin(theta), rtol=0, atol=speed**2 * ROUNDING)
+
+
+def test_a_coupling_without_neighbors_does_not_shorten_the_steps(monkeypatch):
+    monkeypatch.setattr("modurob.gaits.oscillators.PATIENCE", 300)
+    monkeypatch.setattr("modurob.gaits.oscillators.MOST_STEPS", 1000)
+    apart = Oscillators(NAMES, 0.3, edges=[], frequency=FREQUENCIES, coupling=100.0)
+    assert np.isfinite(apart(50.0).q).all()  # 1000 steps of 50 ms
+    with complains(StateError, "followed for 50 s"):
+        apart(50.1)
+
+
+def test_the_last_step_that_was_integrated_is_as_exact_as_the_others():
+    """500 steps of 50 ms are integrated at once."""
+    first, later = (oscillators("chain", frequency=FREQUENCIES, coupling=0.5) for _ in range(2))
+    later.phases(60.0)
+    t = np.linspace(24.951, 24.999, 5)
+    np.testing.assert_allclose(first.phases(t), later.phases(t), rtol=0, atol=ROUNDING)

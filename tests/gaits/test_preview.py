@@ -114,3 +114,37 @@ def test_files_that_cannot_be_written_are_told():
         preview(gait, "/nowhere/gait.png")
     with complains(StateError, "duration", "-1"):
         preview(gait, duration=-1)
+
+
+def test_differences_share_a_scale_of_whole_decades_whatever_they_are():
+    gaits = [ChaoticMaps.for_model(CRAB, coupling=c) for c in (0.02, 0.5)]
+    weak, strong = (preview(gait, duration=8).axes[1] for gait in gaits)
+    assert weak.get_ylim() == (0.03, 10.0)  # these do not vanish
+    least = min(y.min() for y in lines(strong).values())
+    assert strong.get_ylim() == pytest.approx((least / 3, 10.0))
+    for plane in (weak, strong):
+        assert plane.yaxis.get_minorticklocs().size == 0
+    far = preview(ChaoticMaps.for_model(CRAB, coupling=0.5), duration=60).axes[1]
+    for plane in (strong, far):
+        low, high = plane.get_ylim()
+        seen = [y for y in plane.get_yticks() if low <= y <= high]
+        assert 3 <= len(seen) <= 6
+
+
+def test_what_is_predicted_is_dashed_and_an_order_parameter_has_three_ticks():
+    _, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5), duration=4).axes
+    drawn = {line.get_label(): line.is_dashed() for line in below.get_lines()}
+    assert drawn == {"between joints": False, "predicted": True}
+    above, below = preview(Oscillators.for_model(CRAB), duration=2).axes
+    assert not any(line.is_dashed() for line in (*above.get_lines(), *below.get_lines()))
+    assert below.get_yticks().tolist() == [0, 0.5, 1]
+
+
+def test_panels_are_as_high_above_others_as_alone():
+    """Title and time axis have room of their own."""
+    heights = []
+    for gait in (Sine.for_model(CRAB), Oscillators.for_model(CRAB)):
+        figure = preview(gait, duration=2)
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_position().height * figure.get_size_inches()[1])
+    assert heights[1] == pytest.approx(heights[0], rel=0.06)

@@ -184,3 +184,10 @@ def test_numbers_for_joints_are_one_or_one_each():
     for wrong in ([1.0], [1.0, 2, 3], [[1.0, 2.0]]):
         with complains(StateError, "amplitude has shape", "(2,)", "hip, knee"):
             Sine(["hip", "knee"], wrong)
+
+
+def test_an_offset_may_be_a_limit_and_the_joint_holds_still_there():
+    model = examples.crab().model()
+    for limit in (model.lower, model.upper):
+        gait = Sine.for_model(model, offset=limit, amplitude=0.3)
+        np.testing.assert_array_equal(gait(TIMES).q, np.broadcast_to(limit, (len(TIMES), 3)))

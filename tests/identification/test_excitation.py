@@ -1,6 +1,8 @@
 """Exciting motions: within all limits, at rest at first, and worth more than others."""
 
 import dataclasses
+import inspect
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from scipy.integrate import cumulative_trapezoid
 import modurob as mr
 from modurob import StateError
 from modurob.identification import FourierSeries, exciting_motion, identify
+from modurob.identification.excitation import DATASHEET_ERROR, _Information, _share
+from modurob.identification.parameters import parameter_set
 from oracles.complaints import complains
 from oracles.identified_runs import pinocchio_torques, recorded
 
@@ -139,3 +143,92 @@ def test_bodies_and_limits_that_allow_no_motion_are_refused():
         exciting_motion(MODEL, 0)
     with complains(StateError, "velocity"):
         exciting_motion(MODEL, velocity=-1)
+
+
+def test_a_limit_that_is_not_reached_leaves_the_swing_as_it_is():
+    free = exciting_motion(MODEL, 6.0, trials=1)
+    tau = np.abs(MODEL.inverse_dynamics(*free(np.linspace(0, 6, 500)))).max(axis=0)
+    bound = exciting_motion(MODEL, 6.0, trials=1, torque=1.5 * tau, velocity=100.0)
+    np.testing.assert_array_equal(bound.amplitude, free.amplitude)
+
+
+def test_slow_joints_are_as_fast_as_their_limit_allows():
+    motion = exciting_motion(MODEL, 60.0, velocity=0.05, trials=1)
+    fastest = np.abs(motion(np.linspace(0, 60, 5000)).v).max(axis=0)
+    np.testing.assert_allclose(fastest[:4], 0.0485, rtol=0.02)  # 3 % for peaks between samples
+    assert fastest[4] < 0.0485
+
+
+def test_without_random_numbers_the_search_is_always_the_same():
+    first, same = (
+        exciting_motion(MODEL, 5.0, trials=3, **given)
+        for given in ({}, {"rng": np.random.default_rng(0)})
+    )
+    np.testing.assert_array_equal(first.coefficients, same.coefficients)
+
+
+def test_the_search_assumes_the_errors_of_datasheets_that_identify_assumes():
+    assert inspect.signature(identify).parameters["datasheet_error"].default == DATASHEET_ERROR
+
+
+def test_the_information_is_that_of_torques_at_100_hz_with_noise_of_five_percent():
+    """Log det of the information about the datasheets, by differences of inverse dynamics."""
+    organism = mr.examples.arm("ba")
+    model = organism.model("physical", gravity=(0, 9.81, 0))
+    first = exciting_motion(model, 4.0, trials=1)(np.linspace(0.0, 4.0, 60))
+    rng = np.random.default_rng(1)
+    other = exciting_motion(model, 4.0, trials=1, rng=rng)(np.linspace(0.0, 4.0, 60))
+    parameters = parameter_set(model, organism, shared=False)
+
+    def torques(x):
+        return (
+            parameters.organism_with(x)
+            .model("physical", gravity=(0, 9.81, 0))
+            .inverse_dynamics(*other)
+        )
+
+    units = 1e-4 * np.eye(parameters.size)
+    J = np.stack([(torques(e) - torques(-e)) / 2e-4 for e in units], axis=-1)
+    sigma = 0.05 * np.sqrt(np.mean(model.inverse_dynamics(*first) ** 2, axis=0))
+    J = 0.3 * J / sigma[:, None] * np.sqrt(400 / 60)  # samples
+    J = J.reshape(-1, parameters.size)
+    expected = np.linalg.slogdet(np.eye(len(J)) + J @ J.T)[1]
+    found = _Information(model, first, 400.0)(other)
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_steps_of_the_search_grow_by_thirty_percent_after_a_success_and_shrink_by_five_else():
+    """The first is three tenths of the first motion; higher harmonics change less."""
+    decay, rng = 1 / np.arange(1, 4)[:, None, None], np.random.default_rng(5)
+    model = mr.examples.arm("ba").model("physical")
+
+    def scaled(c):
+        return c / np.linalg.norm(c, axis=(0, 1))
+
+    c, step, seen = np.zeros((3, 2, 2)), 1.0, []
+    for trials in range(1, 10):
+        tried = c + step * rng.standard_normal((3, 2, 2)) * decay
+        motion = exciting_motion(
+            model, 5.0, harmonics=3, trials=trials, rng=np.random.default_rng(5)
+        )
+        better = not seen or np.any(motion.coefficients != seen[-1])
+        if better:
+            np.testing.assert_allclose(scaled(motion.coefficients), scaled(tried), atol=1e-12)
+            c = tried / np.abs(tried).max()
+        step = 0.3 if not seen else step * (1.3 if better else 0.95)
+        seen.append(motion.coefficients)
+    successes = [bool(np.any(x != y)) for x, y in pairwise(seen)]
+    assert {*successes[:-1]} == {True, False}
+    assert successes[-1]
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.62, 0.77, 0.9])
+def test_the_swing_is_the_largest_within_torque_limits_to_a_4096th(part):
+    """On a body without gravity, whose torques are those of the motion alone."""
+    model = mr.examples.arm("b").model("physical", gravity=(0, 0, 0))
+    t = np.linspace(0.0, 5.0, 100)
+    c = np.random.default_rng(0).standard_normal((2, 2, 1))
+    motion = FourierSeries(model.joint_names, 1.0, coefficients=c, period=5.0)
+    torque = part * np.abs(model.inverse_dynamics(*motion(t))).max(axis=0)
+    (found,) = _share(model, motion, t, np.full(1, np.inf), torque)
+    assert found <= part <= found + 1 / 4096

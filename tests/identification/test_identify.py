@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
 import modurob as mr
 from modurob import StateError
 from modurob.identification import BaseParameter, Suspect, identify, problem, suspects
 from modurob.identification.parameters import parameter_set
-from modurob.identification.runs import samples_of, smoothed
+from modurob.identification.runs import Samples, samples_of, smoothed
 from oracles.complaints import complains
 from oracles.identified_runs import motion, noisy, pinocchio_torques, recorded
 from oracles.pinocchio_tree import PinocchioTree
@@ -197,6 +197,8 @@ def test_dry_friction_and_mass_are_found_from_a_simulated_run(tmp_path):
     )
     fit = identify(model, [part])
     assert {suspect.module for suspect in fit.suspects} == {"m2", "m0"}
+    sigmas = [suspect.sigmas for suspect in fit.suspects]
+    assert sigmas == sorted(sigmas, reverse=True)  # worst first
     assert fit.organism.kind("m0").joints[0].coulomb == pytest.approx(3.0, rel=0.1)
     fit.organism.save(tmp_path / "new.json")
     assert mr.load(tmp_path / "new.json") == fit.organism
@@ -387,3 +389,52 @@ def test_what_columns_span_is_projected_away():
         np.testing.assert_allclose(P @ P, P, atol=1e-12)
         assert np.trace(P) == pytest.approx(4)
     np.testing.assert_array_equal(suspects._beyond(A[:, :0]), np.eye(6))
+
+
+@pytest.mark.parametrize(("factor", "count"), [(1.12, 1), (1.03, 0)])
+def test_fields_that_are_wrong_by_more_than_four_percent_are_suspects(factor, count):
+    """Without noise: less may be an error of the method."""
+    true = with_field(ARM, "m3", "distal", "mass", lambda m: factor * m)
+    t, q, v, a = motion(MODEL, 5.0, 200, np.random.default_rng(0))
+    tau = true.model("physical").inverse_dynamics(q, v, a)
+    found = identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded").suspects
+    assert [f"{x.module}.{x.field}" for x in found] == ["m3.distal.mass"] * count
+
+
+def test_the_noise_of_a_torque_is_a_hundredth_of_it_at_least():
+    """Of the largest, where none is felt: a free base."""
+    model = mr.examples.crab().model("dyad", "free")
+    t, rng = np.linspace(0.0, 3.0, 60), np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in t])
+    v, a = rng.standard_normal((2, len(t), model.nv))
+    tau = model.inverse_dynamics(q, v, a)
+    base = slice(0, 6)
+    a[:, base] -= np.linalg.solve(model.mass_matrix(q)[:, base, base], tau[:, base, None])[
+        ..., 0
+    ]  # nothing pushes the base
+    tau = model.inverse_dynamics(q, v, a)
+    tau[:, base] = 0.0
+    given = parameter_set(model, model.organism, shared=False)
+    samples = Samples(q, v, a, tau, np.zeros_like(tau))
+    found = problem.reduced(given, samples).noise
+    size = np.sqrt(np.mean(tau**2, axis=0))
+    np.testing.assert_allclose(found[6:], 0.01 * size[6:])
+    np.testing.assert_allclose(found[base], 0.01 * size.max())
+
+
+def test_odds_are_those_of_gaussian_residuals_with_a_field_wrong_by_its_whole_size():
+    """Twice the log of the ratio of two densities, with and without the field's own variance."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    true = with_field(ARM, "m3", "distal", "mass", lambda m: 1.3 * m)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(3), states=100)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    x = np.zeros(given.size)
+    found = suspects._log_odds(part, x, np.zeros(given.size, dtype=bool))
+    J, r, (_, slope) = part.jacobian(x), part.residual(x), given.prior(x)
+    none = np.eye(len(r))
+    for field, odds in zip(given.fields, found, strict=True):
+        C = J[:, field.place] / slope[field.place]  # x is one over its slope for an error of one
+        whole = multivariate_normal(np.zeros(len(r)), none + C @ C.T).logpdf(r)
+        assert odds == pytest.approx(
+            2 * (whole - multivariate_normal(cov=none).logpdf(r)), abs=1e-6
+        )

@@ -1,5 +1,7 @@
 """Parameters, regressor and base parameters against Pinocchio, definitions and differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -151,3 +153,15 @@ def test_base_parameters_are_as_many_as_pinocchio_can_tell_apart(modules, base):
     q, v, a = states(model, 4, seed=1)
     Y = parameters.columns(q, v, a)
     np.testing.assert_allclose(Y[..., kept] @ mixing, Y, atol=1e-9 * np.abs(Y).max(), rtol=0)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_base_parameters_do_not_depend_on_the_unit_of_torques(unit):
+    model = mr.examples.arm("babac").model("physical")
+    given = parameter_set(model, model.organism, shared=False)
+    scaled = SimpleNamespace(
+        model=model, size=given.size, names=given.names,
+        columns=lambda *states: unit * given.columns(*states),
+    )  # fmt: skip
+    for found, expected in zip(base_columns(scaled), base_columns(given), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-9)

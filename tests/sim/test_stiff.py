@@ -66,6 +66,27 @@ def test_the_rate_is_the_fastest_eigenvalue_of_the_accelerations(base):
     assert model.friction_rate is model.friction_rate  # kept
 
 
+@pytest.mark.parametrize(
+    ("organism", "module"),
+    [
+        (examples.superbot_tree(branches=2, length=1, rng=np.random.default_rng(0)), "m0"),
+        (examples.superbot_walker(), "m2"),  # the 32nd is the fastest
+    ],
+)
+@pytest.mark.parametrize("friction", [{"viscous": 1.0}, {"coulomb": 0.1}])
+def test_the_rate_is_the_fastest_of_the_neutral_and_31_random_configurations(
+    organism, module, friction
+):
+    bare = organism.with_parameters(viscous=0.0, coulomb=0.0)
+    model = bare.with_parameters(module, **friction).model("physical")
+    rng, rest, rates = np.random.default_rng(0), np.zeros(model.nv), []
+    for q in [model.neutral(), *(model.random_configuration(rng) for _ in range(31))]:
+        slopes = model.forward_dynamics_derivatives(q, rest, rest)
+        rates.append(-np.linalg.eigvals(slopes.dv).real.min())
+    assert model.friction_rate.rate == pytest.approx(max(rates), rel=1e-6)
+    assert np.ptp(rates) > 0.1 * max(rates)
+
+
 def test_a_body_without_friction_has_no_rate():
     assert examples.crab().model().friction_rate == (0.0, "")
 

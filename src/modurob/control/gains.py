@@ -268,7 +268,7 @@ def _diagonal_bound(M: np.ndarray) -> np.ndarray:
 
 def _upper_bound(M: np.ndarray) -> np.ndarray:
     """(n, n) with no less kinetic energy than each of (poses, n, n), for any velocity."""
-    bound = M[0] + LEAST_SHARE * np.diag(np.diagonal(M).max(axis=(0, 1)) + np.zeros(len(M[0])))
+    bound = M[0] + LEAST_SHARE * M.max() * np.eye(len(M[0]))  # the largest is on a diagonal
     for one in M[1:]:
         root = np.linalg.cholesky(bound)
         half = np.linalg.inv(root)

@@ -251,8 +251,8 @@ class IndependentPid(PidLaw):
         begins = not self._carried
         super().reset(t, q, v)
         if begins and self.settling_time is not None:
-            load = self._holding(self._state(q, v)[0])[..., self._skip :]
-            self.pid.integral = np.where(self.pid.ki > 0, load, 0.0)
+            load = self._holding(self._state(q, v)[0])
+            self.pid.integral = load[..., self._skip :].copy()  # every joint has an integral
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
         super()._settle_in(t, q)
