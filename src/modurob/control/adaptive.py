@@ -100,11 +100,11 @@ class Adaptive(SlidingLaw):
 
     def _learning_speed(self) -> float:
         """L of ``s'' + rate s' + L s = 0``: the largest in typical motions. [1/s^2]"""
+        if not self.model.nv:
+            return 0.0
         inverse, motions = self._typical()
-        powers = [motions.powers(self._root, e) for e in np.eye(self.model.nv)]
-        each = np.array(powers).reshape(-1, *inverse.shape[:1], *self._root.shape)
-        Y = (each * np.sqrt(self.adaptation)[:, None, None]).swapaxes(0, 1)
-        Y = Y.reshape(*inverse.shape[:2], self._root.size)
+        Y = np.stack([motions.powers(self._root, e) for e in np.eye(self.model.nv)], axis=1)
+        Y = (Y * np.sqrt(self.adaptation)[:, None, None]).reshape(*Y.shape[:2], -1)
         Y[:, self._idle] = 0.0
         return float(np.linalg.eigvals(inverse @ Y @ Y.mT).real.max(initial=0.0))
 
