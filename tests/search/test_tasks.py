@@ -143,6 +143,17 @@ def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
     np.testing.assert_array_equal(free, ~deep)  # shapes of cubes are boxes
 
 
+def test_modules_without_shapes_meet_as_cubes_of_their_size():
+    kind = mr.catalog["backbone"]
+    box = {"body": kind.bodies[0].name, "form": "box", "size": [kind.size] * 3}
+    found = []
+    for shapes in ([], [box]):
+        other = mr.ModuleType(**{**kind.model_dump(), "shapes": shapes})
+        found.append([clear(one) for one in genotypes(replace(SPACE, kinds=(other,)), 12)])
+    assert found[0] == found[1]
+    assert 0 < sum(found[0]) < 12
+
+
 def test_winners_are_files_that_walk_and_tune_read(tmp_path):
     (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
     scenario = scenario_of(genotype, task)

@@ -9,10 +9,11 @@ import pytest
 from modurob import Ground, StateError, examples, simulate
 from modurob.sim.recorder import Rows, row_bytes
 from modurob.sim.simulate import Progress
+from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
 from modurob.stepping.base import check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
-from modurob.stepping.ground import corners
+from modurob.stepping.ground import corner_depths, corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
 from modurob.stepping.stops import LinearStops, StopForces
 from oracles import complains
@@ -243,6 +244,42 @@ def test_a_body_on_hard_linear_stops_moves_as_an_oscillator_does():
     assert found.v[-1, 0] == pytest.approx(-0.05 * rate * np.sin(0.6), rel=2e-3)
 
 
+@pytest.mark.parametrize("grounded", [False, True])
+def test_linear_stops_that_are_too_hard_for_a_step_hold_a_joint_at_its_limit(grounded):
+    """They are of the end of the step: x + 30^2 x+ = x, if x is all that is beyond the limit."""
+    model, dt = examples.snake(2).model("physical", gravity=(0, 0, 0)), 1e-3
+    inertia = model.mass_matrix([0.0])[0, 0]
+    found = simulate(
+        model, model.upper + 0.05, None, 2 * dt, None, "SemiImplicitEuler", dt=dt,
+        stops=LinearStops(30**2 * inertia / dt**2),
+        ground=Ground(height=-5.0) if grounded else None,
+    )  # fmt: skip
+    assert found.q[1, 0] - model.upper[0] == pytest.approx(0.05 / (1 + 30**2))
+
+
+@pytest.mark.parametrize("name", ["Variational", "SemiImplicitEuler", "RK4"])
+def test_a_base_on_a_spring_and_a_damper_of_its_controller_is_a_damped_oscillator(name):
+    """In one direction of the world, by forces in the turned frame of the base."""
+    model = examples.snake(1).model(base="free", gravity=(0, 0, 0))
+    mass, decay, rate = float(np.sum(model.mass)), 3.0, 10.0
+    R = so3.exp(np.array([0.4, -0.8, 0.5]))
+
+    def law(t, q, v):
+        force = -mass * (decay**2 + rate**2) * R.T @ q[:3] - 2 * mass * decay * v[:3]
+        return np.concatenate([force, np.zeros(3)])
+
+    start, way = np.concatenate([[0.1, 0, 0], so3.to_quaternion(R)]), np.zeros((2, 3))
+    speed = np.concatenate([R.T @ [-0.1 * decay, 0, 0], np.zeros(3)])
+    method, errors, end = INTEGRATORS[name], [], 0.2
+    for h in (0.01, 0.005):
+        run = simulate(model, start, speed, end, law, name, dt=h, record=end)
+        way[0, 0] = 0.1 * np.exp(-decay * end) * np.cos(rate * end)
+        way[1, 0] = -decay * way[0, 0] - 0.1 * rate * np.exp(-decay * end) * np.sin(rate * end)
+        errors.append(np.abs([run.q[-1, :3] - way[0], R @ run.v[-1, :3] - way[1]]).max())
+    assert errors[1] < {"Variational": 1e-3, "SemiImplicitEuler": 2e-2, "RK4": 1e-6}[name]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.3)
+
+
 # -- the ground ------------------------------------------------------------------------------------
 
 
@@ -263,6 +300,32 @@ def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
     law, other = (GroundContact(Ground(), FREE, SNAKE, q, h).law for h in (None, 1e-3))
     assert law.stiffness == pytest.approx(other.stiffness, rel=1e-12)
     assert law[3] == np.inf  # no limit of the damping by a step
+
+
+@pytest.mark.parametrize("step", [5e-4, 1e-3])
+def test_ground_under_a_body_that_cannot_move_is_that_under_a_kilogram_on_a_corner(step):
+    """Which oscillates by 0.8 rad in a step."""
+    organism = examples.snake(1)
+    model = organism.model(base="fixed")
+    contact = GroundContact(Ground(height=-1.0), model, organism, model.neutral(), step)
+    assert contact.law.stiffness == pytest.approx((0.8 / step) ** 2)
+
+
+@pytest.mark.parametrize("other", [0.0, 0.002])
+def test_a_corner_that_has_left_the_ground_has_no_energy_in_it(other):
+    """Seen between two steps: it held on to the ground at the end of the last one."""
+    q, v = np.tile(FREE.neutral(), (2, 1)), np.zeros((2, FREE.nv))
+    q[:, 2] = 0.049  # of cubes of 0.1 m
+    contact = GroundContact(Ground(), FREE, SNAKE, q, 1e-3)
+    contact.accepted(q, v)
+    q[:, 0] = 1e-4
+    contact.accepted(q, v)
+    law, (*_, depth) = contact.law, corner_depths(Ground(), SNAKE, FREE, q[0])
+    each = (depth > 0).sum() * 0.5 * (law.stiffness * 1e-3**2 + law.grip * 1e-4**2)
+    np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], each)
+    q[:, 2] += [0.002, other]
+    expected = [0, 0 if other else each]
+    np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], expected)
 
 
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
@@ -336,8 +399,10 @@ def test_rows_ask_for_memory_when_they_are_full():
     assert rows.growth == 0
     rows.add([4, 5, 6])
     assert rows.growth == 2 * 2 * 3 * 8
+    assert rows.array().base is not None  # a full one is handed out without a copy
     rows.add([7, 8, 9])
     assert rows.growth == 0
+    assert rows.array().base is None  # nothing keeps the room for more
     np.testing.assert_array_equal(rows.array(), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     assert len(Rows((3,), 0).array()) == 0
     assert row_bytes(4, 7, 6) == 8 * (1 + 4 * (7 + 6 + 6))

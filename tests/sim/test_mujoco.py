@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from modurob.cli import cli
 from modurob.control import ComputedTorque, TrackingController
 from modurob.control.references import SetPoint
 from modurob.interop import mjcf
+from modurob.interop.mujoco_model import MujocoModel
 from modurob.sim import Noise, Stops
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
@@ -270,6 +272,33 @@ def test_arms_collide_that_would_pass_through_each_other():
     for each in (forces, torques):  # Newton's third law
         np.testing.assert_allclose(each.sum(axis=1), 0.0, atol=1e-9)
     assert np.abs(run.q[-1] - through.q[-1]).max() > 0.1
+
+
+def test_bodies_may_overlap_by_a_millimeter_at_the_start():
+    """Ends of a chain that curls by the same angle in all its hinges."""
+    model, _ = arms()
+    engine = MujocoModel(model, model.organism)
+    data = engine.data()
+
+    def depth(angle):
+        engine.put(data, np.full(model.nq, angle), np.zeros(model.nv))
+        mujoco.mj_fwdPosition(engine.peer, data)
+        one, other = engine.geom_body[data.contact.geom].T
+        return max([0.0, *-data.contact.dist[np.minimum(one, other) >= 0]])
+
+    free, deep = 0.5, 1.4
+    assert depth(free) == 0
+    poses = {}
+    for wanted in (0.9e-3, 1.1e-3):
+        low, high = free, deep
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if depth(middle) < wanted else (low, middle)
+        assert depth(high) == pytest.approx(wanted, rel=0.05)
+        poses[wanted] = np.full(model.nq, high)
+    simulate(model, poses[0.9e-3], None, 0.001)
+    with complains(mr.StateError, "overlap by 0.0011 m"):
+        simulate(model, poses[1.1e-3], None, 0.001)
 
 
 def test_bodies_that_fit_as_docked_do_not_push_each_other():

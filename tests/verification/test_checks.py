@@ -272,6 +272,15 @@ def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
     assert torques[0][6:].all()
 
 
+def test_drift_of_momentum_is_counted_from_the_start(monkeypatch):
+    momentum = np.ones((3, 6)) + 1e-6 * np.array([[0], [1], [-1]])
+    found = type("Run", (), {"momentum": momentum})
+    monkeypatch.setattr(identities, "simulate", lambda *_, **__: found)
+    check = identities.momentum_is_conserved(case_of(mr.examples.snake(3)))
+    assert check.found == pytest.approx(1e-6, rel=1e-3)
+    assert not check.holds
+
+
 def test_limits_of_slow_checks_are_told(monkeypatch):
     case = case_of(mr.examples.snake(62), states=1)
     with pytest.raises(identities.LeftOut, match="61 velocities, differences up to 60"):
@@ -349,6 +358,18 @@ def test_solutions_of_lagranges_equations_keep_the_energy(organism):
     np.testing.assert_allclose(a, model.forward_dynamics(q, v, np.zeros((401, 2))), atol=1e-9)
     mean = (v[:-2] + 4 * v[1:-1] + v[2:]) / 6  # Simpson's rule
     np.testing.assert_allclose((q[2:] - q[:-2]) / (2 / 400), mean, atol=1e-5)
+
+
+@pytest.mark.parametrize("organism", [examples.double_pendulum(), examples.crane()])
+def test_accelerations_that_are_off_in_the_seventh_digit_are_not_those_of_lagrange(organism):
+    case = case_of(organism)
+    equations = lagrange.printed(organism, case.model)
+    assert equations is not None
+    assert lagrange.compared(equations, case).holds
+    off = equations._replace(accelerations=lambda q, v: equations(q, v) * (1 + 1e-7))
+    check = lagrange.compared(off, case)
+    assert check.found == pytest.approx(1e-7, rel=1e-3)
+    assert not check.holds
 
 
 def test_no_other_body_is_taken_for_the_pendulum():
