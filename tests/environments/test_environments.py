@@ -188,6 +188,18 @@ def test_starts_deviate_by_the_noise_and_pushes_are_horizontal():
     assert not now.v[:, 3:].any()
 
 
+def test_pushes_go_in_all_directions_alike_and_are_evenly_strong():
+    task, count = make("Balance").unwrapped.batch.task, 2000
+    q, v = np.tile([0.0, 0, 0, 0, 0, 0, 1], (count, 1)), np.zeros((count, 6))
+    task.begin(np.arange(count), [np.random.default_rng(k) for k in range(count)], q, v)
+    sigma = np.sqrt(count) / 2  # of the number in half of a range
+    for k in range(8):
+        ahead = v[:, :2] @ [np.cos(k * np.pi / 4), np.sin(k * np.pi / 4)] > 0
+        assert ahead.sum() == pytest.approx(count / 2, abs=5 * sigma)
+    strong = np.linalg.norm(v[:, :2], axis=1) > 0.1
+    assert strong.sum() == pytest.approx(count / 2, abs=5 * sigma)
+
+
 @pytest.mark.parametrize(
     ("tilt", "height", "fallen"),
     [(0.0, 1.0, False), (0.69, 1.0, False), (0.71, 1.0, True), (-0.71, 1.0, True),

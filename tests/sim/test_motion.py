@@ -1,17 +1,19 @@
 """What acts on a body at a state, and the parts of steps that whole runs hide."""
 
+import inspect
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from modurob import Ground, StateError, examples, simulate
+from modurob import Ground, Organism, StateError, examples, simulate
+from modurob.sim.reconfiguration.impact import Pose
 from modurob.sim.recorder import Rows, row_bytes
 from modurob.sim.simulate import Progress
 from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
-from modurob.stepping.base import check_step_count
+from modurob.stepping.base import FixedStep, Integrator, check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
 from modurob.stepping.ground import corner_depths, corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
@@ -208,6 +210,11 @@ def test_integrators_have_the_orders_of_the_literature():
     assert integrator_class(None, on_ground=True).name == "SemiImplicitEuler"
 
 
+def test_integrators_report_every_step_unless_told():
+    for method in (Integrator, FixedStep, *INTEGRATORS.values()):
+        assert inspect.signature(method.steps).parameters["stride"].default == 1
+
+
 def test_a_run_has_a_billion_steps_at_most():
     check_step_count(1e6, 1e-3)
     with complains(StateError, "1e+09 steps; the most is 1e+09", "dt = 0.001 s or more"):
@@ -309,6 +316,54 @@ def test_ground_under_a_body_that_cannot_move_is_that_under_a_kilogram_on_a_corn
     model = organism.model(base="fixed")
     contact = GroundContact(Ground(height=-1.0), model, organism, model.neutral(), step)
     assert contact.law.stiffness == pytest.approx((0.8 / step) ** 2)
+
+
+@pytest.mark.parametrize("slope", [(0.0, 0.0), (0.2, -0.3)])
+@pytest.mark.parametrize("form", ["cylinder", "cubes"])
+def test_corners_that_modules_feel_are_where_the_ground_pushes(form, slope):
+    """Their forces and torques are those of the record; each lies in the ground's surface."""
+    body = cylinder(0.05, 0.12) if form == "cylinder" else SNAKE
+    model = body.model("physical", base="free")
+    ground, rng = Ground(slope=slope, stiffness=1e4), np.random.default_rng(2)
+    q, v = model.neutral(), 0.05 * rng.standard_normal(model.nv)
+    q[3:7] = so3.to_quaternion(so3.exp(np.array([0.4, 0.3, -0.7])))
+    q[7:] = 0.3 * rng.standard_normal(len(q) - 7)
+    _, places, depth = corner_depths(ground, body, model, q)
+    q[2] += depth.max() - 0.01
+    contact = GroundContact(ground, model, body, q, 1e-4)
+    contact.accepted(q, v)
+    found, seen = contact.touching(q, v), contact.observed(q, v)
+    T = model.forward_kinematics(q)[found.body]
+    x = (T[:, :3, :3] @ found.place[..., None])[..., 0] + T[:, :3, 3]
+    _, places, depth = corner_depths(ground, body, model, q)
+    np.testing.assert_allclose(depth, places[:, :2] @ slope - places[:, 2], atol=ROUNDING)
+    assert 0 < len(x) <= (depth > 0).sum()
+    for place in x:
+        assert np.abs(places[depth > 0] - place).max(axis=1).min() < ROUNDING
+    for k in range(model.nbodies):
+        mine = found.body == k
+        np.testing.assert_allclose(found.force[mine].sum(axis=0), seen["contact"][k], atol=1e-9)
+        torque = np.cross(x[mine], found.force[mine]).sum(axis=0)
+        np.testing.assert_allclose(torque, seen["contact_torque"][k], atol=1e-9)
+    normal = ground.upward / np.linalg.norm(ground.upward)
+    np.testing.assert_allclose(found.normal, np.tile(normal, (len(x), 1)), atol=ROUNDING)
+
+
+def test_the_first_body_on_the_ground_may_be_behind_a_virtual_one():
+    """Compiled forces, which go from link to link, against those of the record."""
+    start = Organism.start("virtual_rx")
+    organism = start.dock("m0", start.free_ports("m0")[0], "m1", 7, kind="backbone")
+    model = organism.model("physical")
+    q, v = model.neutral(), np.linspace(0.1, 0.3, model.nv)
+    body, _, depth = corner_depths(Ground(), organism, model, q)
+    assert model.body_link[body].min() > 0
+    ground = Ground(height=float(-depth.max()) + 0.002, stiffness=1e4)
+    contact = GroundContact(ground, model, organism, q, 1e-4)
+    seen = contact.observed(q, v)
+    wrenches = np.concatenate([seen["contact"], seen["contact_torque"]], axis=1)
+    expected = np.einsum("bij,bi->j", Pose(model, q).J[model.body_link], wrenches)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(contact.force(q, v), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("other", [0.0, 0.002])

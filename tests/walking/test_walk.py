@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import modurob as mr
 from modurob.cli import cli
+from modurob.gaits import GAITS
 from modurob.scenario.gait_files import GaitRecord
 from modurob.spatial import so3
 from modurob.walking import evaluate, measured, started, tune, walk_metrics, walking_fields
@@ -313,6 +314,13 @@ def test_numbers_that_are_tuned_have_the_ranges_of_the_docstring(limits, offset)
     assert found.keys() == expected.keys()
     for key, numbers in expected.items():
         assert found[key] == pytest.approx(numbers), key
+
+
+@pytest.mark.parametrize("motion", GAITS)
+def test_numbers_that_a_gait_does_not_have_are_not_tuned(motion):
+    run = mr.Scenario(organism=SNAKE, **walking_fields(motion, hinges="physical"))
+    names = {"frequency", "lag", "phase", "offset"} & GAITS[motion].parameters().keys()
+    assert {d.name for d in search_space(run, run.model())} == {"amplitude", *names}
 
 
 def test_a_walker_keeps_its_locks_beside_those_that_are_typed(tmp_path):
