@@ -265,6 +265,17 @@ def test_an_observation_does_not_change_when_body_and_target_are_moved(task):
     np.testing.assert_allclose(task.observation(now._replace(p=now.p + way)), seen, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("task", ["Reach", "Dock"])
+def test_an_arm_on_a_turned_base_sees_what_it_sees_on_a_level_one(task):
+    pose, rng, seen = np.eye(4), np.random.default_rng(0), []
+    pose[:3, :3], pose[:3, 3] = mr.spatial.so3.exp(np.array([0.4, -0.9, 2.0])), [0.3, -0.2, 0.1]
+    action = rng.uniform(-1, 1, 3)
+    for organism in (ARM, ARM.with_base_pose(pose @ ARM.base_pose)):
+        env = make(task, organism=organism)
+        seen.append([env.reset(seed=3)[0], env.step(0 * action)[0]])
+    np.testing.assert_allclose(seen[0][0], seen[1][0], atol=1e-6)  # in single precision
+
+
 def test_random_numbers_go_on_unless_a_seed_is_given():
     envs = many("Walk", 2)
     first, again = envs.reset(seed=[4, 7])[0], envs.reset(seed=[None, 7])[0]
@@ -450,6 +461,17 @@ def test_the_camera_follows_a_body_and_keeps_its_distance():
     batch.now = batch.now._replace(q=q, center=center)
     close = np.abs(env.render().astype(int) - first) <= 1
     assert close.mean() > 0.999
+
+
+def test_the_camera_stands_before_a_fixed_base_wherever_it_is():
+    """Moved to the next mark on the floor, with its target: the same picture."""
+    env = make("Reach", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    first, pose = env.render().astype(int), np.eye(4)
+    pose[0, 3] = env._camera._sizes[0] / 4
+    moved = make("Reach", render_mode="rgb_array", organism=ARM.with_base_pose(pose)).unwrapped
+    moved.reset(seed=0)
+    assert (np.abs(moved.render().astype(int) - first) <= 1).mean() > 0.999
 
 
 def test_mistakes_are_one_clear_line():

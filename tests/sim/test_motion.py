@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Ground, Organism, StateError, examples, simulate
+from modurob import Ground, Organism, SizeError, StateError, examples, simulate
 from modurob.sim.reconfiguration.impact import Pose
-from modurob.sim.recorder import Rows, row_bytes
+from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
 from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
@@ -183,6 +183,12 @@ def test_linear_stops_are_a_spring_and_a_damper_beyond_the_limits():
     np.testing.assert_array_equal(dq[:, 6:], -30 * on)
     np.testing.assert_array_equal(dv[:, 6:], -2 * on)
     np.testing.assert_allclose(force.beyond(q), [[0.1, 0], [-0.15, 0], [0, 0.2]], atol=ROUNDING)
+
+
+def test_stops_have_no_rate_where_nothing_has_inertia():
+    """A point on the axis of its joint: forward dynamics says what is wrong there."""
+    model = examples.double_pendulum().model("dyad")
+    assert StopForces(LinearStops(30.0), model, model.neutral()).rate == 0
 
 
 def test_energies_of_rounded_stops_are_the_work_against_their_force():
@@ -461,6 +467,20 @@ def test_rows_ask_for_memory_when_they_are_full():
     np.testing.assert_array_equal(rows.array(), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     assert len(Rows((3,), 0).array()) == 0
     assert row_bytes(4, 7, 6) == 8 * (1 + 4 * (7 + 6 + 6))
+
+
+def test_times_at_which_a_run_is_cut_take_64_bytes_each(monkeypatch):
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 64_000)
+    check_ticks("sample_time", 1e-3, 1.0)
+    assert len(record_times(1e-3, 0.999)) == 1000
+    for call in (
+        lambda: check_ticks("sample_time", 1e-3, 1.001),
+        lambda: record_times(1e-3, 1.001),
+        lambda: record_times(1e-2, 1.0, 6401),
+    ):
+        with complains(SizeError, "give a larger "):
+            call()
+    assert len(record_times(1e-2, 0.999, 640)) == 101
 
 
 def test_progress_is_told_twenty_times_a_second_and_at_the_end(monkeypatch):

@@ -77,6 +77,21 @@ def test_dry_friction_stops_a_joint_after_i_omega_squared_over_2_c():
     np.testing.assert_allclose(run.a[slides, 0], -0.2 / inertia, rtol=1e-6)
 
 
+def test_friction_answers_a_torque_at_the_sample_at_which_it_begins():
+    """It holds the joint until then; the record of that time has the new torque and its motion."""
+    organism = mr.Organism.start("giusti_a").with_parameters(coulomb=0.2, viscous=0.0)
+    model = without_shapes(organism.model("physical", gravity=(0, 0, 0)))
+    inertia = float(model.mass_matrix([0.0])[0, 0])
+    run = simulate(
+        model, [0.0], [0.0], 0.02, lambda t, q, v: [1.0 if t > 0.005 else 0.0], dt=1e-3,
+        sample_time=0.01,
+    )  # fmt: skip
+    (at,) = np.flatnonzero(np.isclose(run.t, 0.01))
+    assert run.tau[[at - 1, at], 0].tolist() == [0.0, 1.0]
+    np.testing.assert_allclose(run.a[:at, 0], 0.0, atol=1e-9)
+    assert run.a[at, 0] == pytest.approx((1.0 - 0.2) / inertia, rel=0.01)
+
+
 def test_joints_stop_at_their_limits_only_when_asked():
     model = mr.examples.snake(2).model("physical", gravity=(0, 0, 0))
     joint = int(np.argmax(np.diagonal(model.mass_matrix(np.zeros(model.nq)))))

@@ -131,6 +131,7 @@ def test_a_gait_that_diverges_fails_alone(monkeypatch):
     bad = {"gait": {"offset": 0.4}}
     good = evaluate(run, [{}])
     assert evaluate(run, [{}, bad, {}]).tolist() == [good[0], FAILED, good[0]]
+    assert FAILED < -100  # m/s: no walk is that bad, whatever its effort
 
 
 def test_tuning_improves_a_gait_and_leaves_global_random_numbers_alone(tmp_path):

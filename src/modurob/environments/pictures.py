@@ -38,7 +38,7 @@ class TrackingCamera:
         organism, model = population.organism(k), population.model(k)
         scene = scenes.build(organism, model, batch.now.q[k, : model.nq])
         size = self._sizes.setdefault(k, 1.5 * float(np.ptp(scene.points, axis=0).max()))
-        x, y, _ = batch.now.center[k] if model.free_base else model.base_pose[:3, 3]
+        x, y, _ = batch.now.center[k] if model.free_base else organism.base_pose[:3, 3]
         floor = scene.floor if batch.ground is None else batch.ground.surface(x, y)[0]
         foot, task = np.array([x, y, floor]), batch.task
         parts = [scene]
