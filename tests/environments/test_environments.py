@@ -463,6 +463,23 @@ def test_the_camera_follows_a_body_and_keeps_its_distance():
     assert close.mean() > 0.999
 
 
+def test_marks_are_light_gray_and_the_base_has_the_outline(monkeypatch):
+    (color,) = pictures._marks(np.zeros(3), 2.0).colors
+    assert np.ptp(color) == 0
+    assert 0.6 < color[0] < 0.9
+    drawn, paint = [], pictures.paint
+
+    def watched(scene, buffers, camera, samples, base):
+        drawn.append(scene.centers[base])
+        return paint(scene, buffers, camera, samples, base)
+
+    monkeypatch.setattr(pictures, "paint", watched)
+    env = make("Walk", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    env.render()
+    np.testing.assert_allclose(drawn, env.batch.now.q[:, :3], atol=1e-9)
+
+
 def test_the_camera_stands_before_a_fixed_base_wherever_it_is():
     """Moved to the next mark on the floor, with its target: the same picture."""
     env = make("Reach", render_mode="rgb_array").unwrapped
@@ -472,6 +489,14 @@ def test_the_camera_stands_before_a_fixed_base_wherever_it_is():
     moved = make("Reach", render_mode="rgb_array", organism=ARM.with_base_pose(pose)).unwrapped
     moved.reset(seed=0)
     assert (np.abs(moved.render().astype(int) - first) <= 1).mean() > 0.999
+
+
+@pytest.mark.parametrize("mask", [np.ones(2, dtype=int), np.ones(3, dtype=bool)])
+def test_a_mask_of_bodies_to_reset_has_a_truth_value_for_each(mask):
+    envs = many("Reach", 2)
+    envs.reset(seed=0)
+    with pytest.raises(mr.StateError, match=r"reset_mask is \(2,\) True or False, got shape"):
+        envs.reset(options={"reset_mask": mask})
 
 
 def test_mistakes_are_one_clear_line():

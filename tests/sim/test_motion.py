@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Ground, Organism, SizeError, StateError, examples, simulate
+from modurob import Ground, Organism, SizeError, StateError, Undock, examples, simulate
+from modurob.sim import BodyTrajectory
 from modurob.sim.reconfiguration.impact import Pose
 from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
@@ -467,6 +468,31 @@ def test_rows_ask_for_memory_when_they_are_full():
     np.testing.assert_array_equal(rows.array(), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     assert len(Rows((3,), 0).array()) == 0
     assert row_bytes(4, 7, 6) == 8 * (1 + 4 * (7 + 6 + 6))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_velocities_between_records_are_cubic_and_positions_quintic(k):
+    """Polynomials of these degrees are met exactly in each interval."""
+    model = examples.snake(2).model("physical")
+    t = np.array([0.5, 0.8, 1.2, 1.3])
+    q, v, a = (x[:, None] for x in (t**4, 4 * t**3, 12 * t**2))
+    part = BodyTrajectory("", model, None, t, q, v, 0 * q, _accelerations=lambda: a)
+    between = np.linspace(t[k], t[k + 1], 5)
+    found = part.at(between)
+    np.testing.assert_allclose(found[0][:, 0], between**4, rtol=ROUNDING)
+    np.testing.assert_allclose(found[1][:, 0], 4 * between**3, rtol=ROUNDING)
+
+
+def test_progress_goes_on_evenly_while_bodies_part(monkeypatch):
+    monkeypatch.setattr(sys.modules[Progress.__module__], "REPORT_PERIOD_S", 0.0)
+    told, events = [], [Undock(0.05, "m2")]
+    simulate(
+        FREE, None, np.ones(FREE.nv), 0.1, None, "RK4", dt=5e-3, events=events,
+        progress=told.append,
+    )  # fmt: skip
+    assert len(told) >= 30  # ten steps of one body, then ten of both
+    assert 0 <= min(np.diff([0.0, *told])) <= max(np.diff([0.0, *told])) < 0.06
+    assert told[-1] == pytest.approx(1.0)
 
 
 def test_times_at_which_a_run_is_cut_take_64_bytes_each(monkeypatch):
