@@ -171,6 +171,17 @@ def test_a_tuning_that_was_killed_comes_to_the_same_bytes(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [cut.name, whole.name]
 
 
+def test_a_checkpoint_tells_what_differs_from_the_defaults(tmp_path):
+    """So that a version with more settings goes on with it."""
+    run, path = scenario(frequency=0.3, duration=0.02), tmp_path / "a.tuning"
+    tune(run, POPULATION, population=POPULATION, checkpoint=path)
+    kept = json.loads(path.read_text())["scenario"]
+    assert kept["frequency"] == 0.3
+    default = mr.Scenario(organism=SNAKE).model_dump(mode="json")
+    assert not [name for name, value in kept.items() if name in default and value == default[name]
+                and name != "organism"]  # fmt: skip
+
+
 def test_a_checkpoint_must_be_of_the_same_search(tmp_path):
     path, run = tmp_path / "x.tuning", scenario()
     kept = {"population": POPULATION, "checkpoint": path}
