@@ -309,7 +309,8 @@ def test_joints_without_limits_are_tuned_without_warnings():
 
 @pytest.mark.parametrize(
     ("limits", "offset"),
-    [((-1.0, 2.0), (-0.25, 1.25, 0.5)), ((-0.4, None), (-0.2, 0.2, 0.0)),
+    [((-1.0, 2.0), (-0.25, 1.25, 0.5)), ((-2.0, 1.0), (-1.25, 0.25, -0.5)),
+     ((-0.4, None), (-0.2, 0.2, 0.0)),
      ((None, 0.6), (-0.3, 0.3, 0.0))],
 )  # fmt: skip
 def test_numbers_that_are_tuned_have_the_ranges_of_the_docstring(limits, offset):
