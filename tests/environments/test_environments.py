@@ -188,6 +188,18 @@ def test_starts_deviate_by_the_noise_and_pushes_are_horizontal():
     assert not now.v[:, 3:].any()
 
 
+def test_pushes_go_in_all_directions_alike_and_are_evenly_strong():
+    task, count = make("Balance").unwrapped.batch.task, 2000
+    q, v = np.tile([0.0, 0, 0, 0, 0, 0, 1], (count, 1)), np.zeros((count, 6))
+    task.begin(np.arange(count), [np.random.default_rng(k) for k in range(count)], q, v)
+    sigma = np.sqrt(count) / 2  # of the number in half of a range
+    for k in range(8):
+        ahead = v[:, :2] @ [np.cos(k * np.pi / 4), np.sin(k * np.pi / 4)] > 0
+        assert ahead.sum() == pytest.approx(count / 2, abs=5 * sigma)
+    strong = np.linalg.norm(v[:, :2], axis=1) > 0.1
+    assert strong.sum() == pytest.approx(count / 2, abs=5 * sigma)
+
+
 @pytest.mark.parametrize(
     ("tilt", "height", "fallen"),
     [(0.0, 1.0, False), (0.69, 1.0, False), (0.71, 1.0, True), (-0.71, 1.0, True),
@@ -251,6 +263,17 @@ def test_an_observation_does_not_change_when_body_and_target_are_moved(task):
     seen = task.observation(now)
     task.target[0, :3, 3] += way
     np.testing.assert_allclose(task.observation(now._replace(p=now.p + way)), seen, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("task", ["Reach", "Dock"])
+def test_an_arm_on_a_turned_base_sees_what_it_sees_on_a_level_one(task):
+    pose, rng, seen = np.eye(4), np.random.default_rng(0), []
+    pose[:3, :3], pose[:3, 3] = mr.spatial.so3.exp(np.array([0.4, -0.9, 2.0])), [0.3, -0.2, 0.1]
+    action = rng.uniform(-1, 1, 3)
+    for organism in (ARM, ARM.with_base_pose(pose @ ARM.base_pose)):
+        env = make(task, organism=organism)
+        seen.append([env.reset(seed=3)[0], env.step(0 * action)[0]])
+    np.testing.assert_allclose(seen[0][0], seen[1][0], atol=1e-6)  # in single precision
 
 
 def test_random_numbers_go_on_unless_a_seed_is_given():
@@ -438,6 +461,42 @@ def test_the_camera_follows_a_body_and_keeps_its_distance():
     batch.now = batch.now._replace(q=q, center=center)
     close = np.abs(env.render().astype(int) - first) <= 1
     assert close.mean() > 0.999
+
+
+def test_marks_are_light_gray_and_the_base_has_the_outline(monkeypatch):
+    (color,) = pictures._marks(np.zeros(3), 2.0).colors
+    assert np.ptp(color) == 0
+    assert 0.6 < color[0] < 0.9
+    drawn, paint = [], pictures.paint
+
+    def watched(scene, buffers, camera, samples, base):
+        drawn.append(scene.centers[base])
+        return paint(scene, buffers, camera, samples, base)
+
+    monkeypatch.setattr(pictures, "paint", watched)
+    env = make("Walk", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    env.render()
+    np.testing.assert_allclose(drawn, env.batch.now.q[:, :3], atol=1e-9)
+
+
+def test_the_camera_stands_before_a_fixed_base_wherever_it_is():
+    """Moved to the next mark on the floor, with its target: the same picture."""
+    env = make("Reach", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    first, pose = env.render().astype(int), np.eye(4)
+    pose[0, 3] = env._camera._sizes[0] / 4
+    moved = make("Reach", render_mode="rgb_array", organism=ARM.with_base_pose(pose)).unwrapped
+    moved.reset(seed=0)
+    assert (np.abs(moved.render().astype(int) - first) <= 1).mean() > 0.999
+
+
+@pytest.mark.parametrize("mask", [np.ones(2, dtype=int), np.ones(3, dtype=bool)])
+def test_a_mask_of_bodies_to_reset_has_a_truth_value_for_each(mask):
+    envs = many("Reach", 2)
+    envs.reset(seed=0)
+    with pytest.raises(mr.StateError, match=r"reset_mask is \(2,\) True or False, got shape"):
+        envs.reset(options={"reset_mask": mask})
 
 
 def test_mistakes_are_one_clear_line():

@@ -100,6 +100,11 @@ def test_a_chart_shows_the_scores_of_all_generations(whole_search, monkeypatch):
         assert list(line.get_xdata()) == [1, 2, 3]
     assert not fields
     widths = [line.get_linewidth() for line in plane.get_lines()]
+    assert widths[0] > 2 * max(widths[1:])  # wide below narrow, so that both are seen
+    marks = [line.get_markersize() for line in plane.get_lines()]
+    assert all(mark > width for mark, width in zip(marks, widths, strict=True))
+    sizes = {text.get_fontsize() for text in plane.get_legend().get_texts()}
+    assert max(sizes) <= plane.get_xticklabels()[0].get_fontsize()
     assert widths[0] > widths[1]  # wide below narrow, so that both are seen
     assert plane.get_xlim() == (0.5, 5.5)
     assert all(x == round(x) for x in plane.get_xticks())
@@ -460,6 +465,16 @@ def test_bodies_that_may_not_stay_make_no_difference(strategy):
     assert len(whole.members) > 2
     assert shown[-1] < 25 < shown[0]
     assert not some.may_stay(np.full(1, np.nan), np.zeros((1, 2))).any()
+
+
+def test_a_body_may_stay_if_it_is_better_than_the_worst_parent():
+    search, rng = Evolution(SPACE, 20), np.random.default_rng(0)
+    parents = [Genotype.random(SPACE, rng) for _ in range(4)]
+    search.choose([Individual(one, float(k), 0) for k, one in enumerate(parents, 1)])
+    assert [one.score for one in search.members] == [4, 3, 2, 1]
+    scores = np.array([0.9, 1.0, 1.1, 2.5, np.nan])
+    stay = search.may_stay(scores, np.zeros((5, 0)))
+    assert stay.tolist() == [False, False, True, True, False]
 
 
 def test_a_fifth_are_parents_and_a_tenth_of_them_have_the_same_body():

@@ -143,6 +143,34 @@ def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
     np.testing.assert_array_equal(free, ~deep)  # shapes of cubes are boxes
 
 
+def test_two_modules_are_always_clear():
+    """They share a joint or a docking, and nothing else can meet."""
+    assert all(map(clear, genotypes(replace(SPACE, modules=(2, 2)), 4)))
+
+
+def test_gaits_are_looked_at_twelve_times_a_period(monkeypatch):
+    (genotype,), seen = genotypes(SPACE, 1), []
+    monkeypatch.setattr("modurob.search.clearance._meet", lambda model, q: seen.append((model, q)))
+    assert clear(genotype)
+    ((model, q),) = seen
+    waves, n = genotype.waves(), len(model.joint_names)
+    angle = np.deg2rad(np.arange(0, 360, 30))[:, None]
+    swing = waves.amplitude[0, :n] * np.sin(angle + waves.phase[0, :n])
+    np.testing.assert_allclose(q[:, 7:], waves.offset[0, :n] + swing, atol=1e-12)
+    np.testing.assert_array_equal(q[:, :7], np.tile(model.neutral()[:7], (12, 1)))
+
+
+def test_modules_without_shapes_meet_as_cubes_of_their_size():
+    kind = mr.catalog["backbone"]
+    box = {"body": kind.bodies[0].name, "form": "box", "size": [kind.size] * 3}
+    found = []
+    for shapes in ([], [box]):
+        other = mr.ModuleType(**{**kind.model_dump(), "shapes": shapes})
+        found.append([clear(one) for one in genotypes(replace(SPACE, kinds=(other,)), 12)])
+    assert found[0] == found[1]
+    assert 0 < sum(found[0]) < 12
+
+
 def test_winners_are_files_that_walk_and_tune_read(tmp_path):
     (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
     scenario = scenario_of(genotype, task)

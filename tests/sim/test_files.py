@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -192,6 +193,19 @@ def test_pickled_objects_are_never_loaded(tmp_path):
     np.savez(tmp_path / "evil.npz", header=np.array([{"a": 1}], dtype=object))
     with complains(FileError, "evil.npz"):
         Trajectory.load(tmp_path / "evil.npz")
+
+
+@pytest.mark.parametrize("size", [256 * 2**20, 256 * 2**20 + 1])
+def test_a_small_archive_unpacks_to_256_megabytes_at_most(tmp_path, size):
+    """By what its index says, before any memory is asked for."""
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", b"")
+        archive.infolist()[0].file_size = size
+    with pytest.raises(FileError, match=r"bomb\.npz: not a modurob-trajectory file: ") as error:
+        Trajectory.load(path)
+    told = f"its arrays unpack to {size:,} bytes; at most {256 * 2**20:,}" in str(error.value)
+    assert told == (size > 256 * 2**20)
 
 
 # -- CSV -------------------------------------------------------------------------------------------

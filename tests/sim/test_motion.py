@@ -1,18 +1,22 @@
 """What acts on a body at a state, and the parts of steps that whole runs hide."""
 
+import inspect
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from modurob import Ground, StateError, examples, simulate
-from modurob.sim.recorder import Rows, row_bytes
+from modurob import Ground, Organism, SizeError, StateError, Undock, examples, simulate
+from modurob.sim import BodyTrajectory
+from modurob.sim.reconfiguration.impact import Pose
+from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
+from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
-from modurob.stepping.base import check_step_count
+from modurob.stepping.base import FixedStep, Integrator, check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
-from modurob.stepping.ground import corners
+from modurob.stepping.ground import corner_depths, corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
 from modurob.stepping.stops import LinearStops, StopForces
 from oracles import complains
@@ -182,6 +186,12 @@ def test_linear_stops_are_a_spring_and_a_damper_beyond_the_limits():
     np.testing.assert_allclose(force.beyond(q), [[0.1, 0], [-0.15, 0], [0, 0.2]], atol=ROUNDING)
 
 
+def test_stops_have_no_rate_where_nothing_has_inertia():
+    """A point on the axis of its joint: forward dynamics says what is wrong there."""
+    model = examples.double_pendulum().model("dyad")
+    assert StopForces(LinearStops(30.0), model, model.neutral()).rate == 0
+
+
 def test_energies_of_rounded_stops_are_the_work_against_their_force():
     model = SNAKE.model("physical")
     force = StopForces(Stops(frequency=3.0, damping=0.0, rounding=0.02), model, model.neutral())
@@ -205,6 +215,11 @@ def test_integrators_have_the_orders_of_the_literature():
     assert batches == {"RK4", "SemiImplicitEuler"}
     assert integrator_class(None).name == "RK45"
     assert integrator_class(None, on_ground=True).name == "SemiImplicitEuler"
+
+
+def test_integrators_report_every_step_unless_told():
+    for method in (Integrator, FixedStep, *INTEGRATORS.values()):
+        assert inspect.signature(method.steps).parameters["stride"].default == 1
 
 
 def test_a_run_has_a_billion_steps_at_most():
@@ -243,6 +258,42 @@ def test_a_body_on_hard_linear_stops_moves_as_an_oscillator_does():
     assert found.v[-1, 0] == pytest.approx(-0.05 * rate * np.sin(0.6), rel=2e-3)
 
 
+@pytest.mark.parametrize("grounded", [False, True])
+def test_linear_stops_that_are_too_hard_for_a_step_hold_a_joint_at_its_limit(grounded):
+    """They are of the end of the step: x + 30^2 x+ = x, if x is all that is beyond the limit."""
+    model, dt = examples.snake(2).model("physical", gravity=(0, 0, 0)), 1e-3
+    inertia = model.mass_matrix([0.0])[0, 0]
+    found = simulate(
+        model, model.upper + 0.05, None, 2 * dt, None, "SemiImplicitEuler", dt=dt,
+        stops=LinearStops(30**2 * inertia / dt**2),
+        ground=Ground(height=-5.0) if grounded else None,
+    )  # fmt: skip
+    assert found.q[1, 0] - model.upper[0] == pytest.approx(0.05 / (1 + 30**2))
+
+
+@pytest.mark.parametrize("name", ["Variational", "SemiImplicitEuler", "RK4"])
+def test_a_base_on_a_spring_and_a_damper_of_its_controller_is_a_damped_oscillator(name):
+    """In one direction of the world, by forces in the turned frame of the base."""
+    model = examples.snake(1).model(base="free", gravity=(0, 0, 0))
+    mass, decay, rate = float(np.sum(model.mass)), 3.0, 10.0
+    R = so3.exp(np.array([0.4, -0.8, 0.5]))
+
+    def law(t, q, v):
+        force = -mass * (decay**2 + rate**2) * R.T @ q[:3] - 2 * mass * decay * v[:3]
+        return np.concatenate([force, np.zeros(3)])
+
+    start, way = np.concatenate([[0.1, 0, 0], so3.to_quaternion(R)]), np.zeros((2, 3))
+    speed = np.concatenate([R.T @ [-0.1 * decay, 0, 0], np.zeros(3)])
+    method, errors, end = INTEGRATORS[name], [], 0.2
+    for h in (0.01, 0.005):
+        run = simulate(model, start, speed, end, law, name, dt=h, record=end)
+        way[0, 0] = 0.1 * np.exp(-decay * end) * np.cos(rate * end)
+        way[1, 0] = -decay * way[0, 0] - 0.1 * rate * np.exp(-decay * end) * np.sin(rate * end)
+        errors.append(np.abs([run.q[-1, :3] - way[0], R @ run.v[-1, :3] - way[1]]).max())
+    assert errors[1] < {"Variational": 1e-3, "SemiImplicitEuler": 2e-2, "RK4": 1e-6}[name]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.3)
+
+
 # -- the ground ------------------------------------------------------------------------------------
 
 
@@ -263,6 +314,80 @@ def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
     law, other = (GroundContact(Ground(), FREE, SNAKE, q, h).law for h in (None, 1e-3))
     assert law.stiffness == pytest.approx(other.stiffness, rel=1e-12)
     assert law[3] == np.inf  # no limit of the damping by a step
+
+
+@pytest.mark.parametrize("step", [5e-4, 1e-3])
+def test_ground_under_a_body_that_cannot_move_is_that_under_a_kilogram_on_a_corner(step):
+    """Which oscillates by 0.8 rad in a step."""
+    organism = examples.snake(1)
+    model = organism.model(base="fixed")
+    contact = GroundContact(Ground(height=-1.0), model, organism, model.neutral(), step)
+    assert contact.law.stiffness == pytest.approx((0.8 / step) ** 2)
+
+
+@pytest.mark.parametrize("slope", [(0.0, 0.0), (0.2, -0.3)])
+@pytest.mark.parametrize("form", ["cylinder", "cubes"])
+def test_corners_that_modules_feel_are_where_the_ground_pushes(form, slope):
+    """Their forces and torques are those of the record; each lies in the ground's surface."""
+    body = cylinder(0.05, 0.12) if form == "cylinder" else SNAKE
+    model = body.model("physical", base="free")
+    ground, rng = Ground(slope=slope, stiffness=1e4), np.random.default_rng(2)
+    q, v = model.neutral(), 0.05 * rng.standard_normal(model.nv)
+    q[3:7] = so3.to_quaternion(so3.exp(np.array([0.4, 0.3, -0.7])))
+    q[7:] = 0.3 * rng.standard_normal(len(q) - 7)
+    _, places, depth = corner_depths(ground, body, model, q)
+    q[2] += depth.max() - 0.01
+    contact = GroundContact(ground, model, body, q, 1e-4)
+    contact.accepted(q, v)
+    found, seen = contact.touching(q, v), contact.observed(q, v)
+    T = model.forward_kinematics(q)[found.body]
+    x = (T[:, :3, :3] @ found.place[..., None])[..., 0] + T[:, :3, 3]
+    _, places, depth = corner_depths(ground, body, model, q)
+    np.testing.assert_allclose(depth, places[:, :2] @ slope - places[:, 2], atol=ROUNDING)
+    assert 0 < len(x) <= (depth > 0).sum()
+    for place in x:
+        assert np.abs(places[depth > 0] - place).max(axis=1).min() < ROUNDING
+    for k in range(model.nbodies):
+        mine = found.body == k
+        np.testing.assert_allclose(found.force[mine].sum(axis=0), seen["contact"][k], atol=1e-9)
+        torque = np.cross(x[mine], found.force[mine]).sum(axis=0)
+        np.testing.assert_allclose(torque, seen["contact_torque"][k], atol=1e-9)
+    normal = ground.upward / np.linalg.norm(ground.upward)
+    np.testing.assert_allclose(found.normal, np.tile(normal, (len(x), 1)), atol=ROUNDING)
+
+
+def test_the_first_body_on_the_ground_may_be_behind_a_virtual_one():
+    """Compiled forces, which go from link to link, against those of the record."""
+    start = Organism.start("virtual_rx")
+    organism = start.dock("m0", start.free_ports("m0")[0], "m1", 7, kind="backbone")
+    model = organism.model("physical")
+    q, v = model.neutral(), np.linspace(0.1, 0.3, model.nv)
+    body, _, depth = corner_depths(Ground(), organism, model, q)
+    assert model.body_link[body].min() > 0
+    ground = Ground(height=float(-depth.max()) + 0.002, stiffness=1e4)
+    contact = GroundContact(ground, model, organism, q, 1e-4)
+    seen = contact.observed(q, v)
+    wrenches = np.concatenate([seen["contact"], seen["contact_torque"]], axis=1)
+    expected = np.einsum("bij,bi->j", Pose(model, q).J[model.body_link], wrenches)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(contact.force(q, v), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("other", [0.0, 0.002])
+def test_a_corner_that_has_left_the_ground_has_no_energy_in_it(other):
+    """Seen between two steps: it held on to the ground at the end of the last one."""
+    q, v = np.tile(FREE.neutral(), (2, 1)), np.zeros((2, FREE.nv))
+    q[:, 2] = 0.049  # of cubes of 0.1 m
+    contact = GroundContact(Ground(), FREE, SNAKE, q, 1e-3)
+    contact.accepted(q, v)
+    q[:, 0] = 1e-4
+    contact.accepted(q, v)
+    law, (*_, depth) = contact.law, corner_depths(Ground(), SNAKE, FREE, q[0])
+    each = (depth > 0).sum() * 0.5 * (law.stiffness * 1e-3**2 + law.grip * 1e-4**2)
+    np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], each)
+    q[:, 2] += [0.002, other]
+    expected = [0, 0 if other else each]
+    np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], expected)
 
 
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
@@ -336,11 +461,52 @@ def test_rows_ask_for_memory_when_they_are_full():
     assert rows.growth == 0
     rows.add([4, 5, 6])
     assert rows.growth == 2 * 2 * 3 * 8
+    assert rows.array().base is not None  # a full one is handed out without a copy
     rows.add([7, 8, 9])
     assert rows.growth == 0
+    assert rows.array().base is None  # nothing keeps the room for more
     np.testing.assert_array_equal(rows.array(), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     assert len(Rows((3,), 0).array()) == 0
     assert row_bytes(4, 7, 6) == 8 * (1 + 4 * (7 + 6 + 6))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_velocities_between_records_are_cubic_and_positions_quintic(k):
+    """Polynomials of these degrees are met exactly in each interval."""
+    model = examples.snake(2).model("physical")
+    t = np.array([0.5, 0.8, 1.2, 1.3])
+    q, v, a = (x[:, None] for x in (t**4, 4 * t**3, 12 * t**2))
+    part = BodyTrajectory("", model, None, t, q, v, 0 * q, _accelerations=lambda: a)
+    between = np.linspace(t[k], t[k + 1], 5)
+    found = part.at(between)
+    np.testing.assert_allclose(found[0][:, 0], between**4, rtol=ROUNDING)
+    np.testing.assert_allclose(found[1][:, 0], 4 * between**3, rtol=ROUNDING)
+
+
+def test_progress_goes_on_evenly_while_bodies_part(monkeypatch):
+    monkeypatch.setattr(sys.modules[Progress.__module__], "REPORT_PERIOD_S", 0.0)
+    told, events = [], [Undock(0.05, "m2")]
+    simulate(
+        FREE, None, np.ones(FREE.nv), 0.1, None, "RK4", dt=5e-3, events=events,
+        progress=told.append,
+    )  # fmt: skip
+    assert len(told) >= 30  # ten steps of one body, then ten of both
+    assert 0 <= min(np.diff([0.0, *told])) <= max(np.diff([0.0, *told])) < 0.06
+    assert told[-1] == pytest.approx(1.0)
+
+
+def test_times_at_which_a_run_is_cut_take_64_bytes_each(monkeypatch):
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 64_000)
+    check_ticks("sample_time", 1e-3, 1.0)
+    assert len(record_times(1e-3, 0.999)) == 1000
+    for call in (
+        lambda: check_ticks("sample_time", 1e-3, 1.001),
+        lambda: record_times(1e-3, 1.001),
+        lambda: record_times(1e-2, 1.0, 6401),
+    ):
+        with complains(SizeError, "give a larger "):
+            call()
+    assert len(record_times(1e-2, 0.999, 640)) == 101
 
 
 def test_progress_is_told_twenty_times_a_second_and_at_the_end(monkeypatch):

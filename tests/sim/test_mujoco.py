@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from modurob.cli import cli
 from modurob.control import ComputedTorque, TrackingController
 from modurob.control.references import SetPoint
 from modurob.interop import mjcf
+from modurob.interop.mujoco_model import MujocoModel
 from modurob.sim import Noise, Stops
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
@@ -73,6 +75,21 @@ def test_dry_friction_stops_a_joint_after_i_omega_squared_over_2_c():
     assert run.q[-1, 0] == pytest.approx(stopped, abs=speed * dt)  # first order
     slides = run.t < 0.5 * inertia * speed / 0.2
     np.testing.assert_allclose(run.a[slides, 0], -0.2 / inertia, rtol=1e-6)
+
+
+def test_friction_answers_a_torque_at_the_sample_at_which_it_begins():
+    """It holds the joint until then; the record of that time has the new torque and its motion."""
+    organism = mr.Organism.start("giusti_a").with_parameters(coulomb=0.2, viscous=0.0)
+    model = without_shapes(organism.model("physical", gravity=(0, 0, 0)))
+    inertia = float(model.mass_matrix([0.0])[0, 0])
+    run = simulate(
+        model, [0.0], [0.0], 0.02, lambda t, q, v: [1.0 if t > 0.005 else 0.0], dt=1e-3,
+        sample_time=0.01,
+    )  # fmt: skip
+    (at,) = np.flatnonzero(np.isclose(run.t, 0.01))
+    assert run.tau[[at - 1, at], 0].tolist() == [0.0, 1.0]
+    np.testing.assert_allclose(run.a[:at, 0], 0.0, atol=1e-9)
+    assert run.a[at, 0] == pytest.approx((1.0 - 0.2) / inertia, rel=0.01)
 
 
 def test_joints_stop_at_their_limits_only_when_asked():
@@ -270,6 +287,33 @@ def test_arms_collide_that_would_pass_through_each_other():
     for each in (forces, torques):  # Newton's third law
         np.testing.assert_allclose(each.sum(axis=1), 0.0, atol=1e-9)
     assert np.abs(run.q[-1] - through.q[-1]).max() > 0.1
+
+
+def test_bodies_may_overlap_by_a_millimeter_at_the_start():
+    """Ends of a chain that curls by the same angle in all its hinges."""
+    model, _ = arms()
+    engine = MujocoModel(model, model.organism)
+    data = engine.data()
+
+    def depth(angle):
+        engine.put(data, np.full(model.nq, angle), np.zeros(model.nv))
+        mujoco.mj_fwdPosition(engine.peer, data)
+        one, other = engine.geom_body[data.contact.geom].T
+        return max([0.0, *-data.contact.dist[np.minimum(one, other) >= 0]])
+
+    free, deep = 0.5, 1.4
+    assert depth(free) == 0
+    poses = {}
+    for wanted in (0.9e-3, 1.1e-3):
+        low, high = free, deep
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if depth(middle) < wanted else (low, middle)
+        assert depth(high) == pytest.approx(wanted, rel=0.05)
+        poses[wanted] = np.full(model.nq, high)
+    simulate(model, poses[0.9e-3], None, 0.001)
+    with complains(mr.StateError, "overlap by 0.0011 m"):
+        simulate(model, poses[1.1e-3], None, 0.001)
 
 
 def test_bodies_that_fit_as_docked_do_not_push_each_other():

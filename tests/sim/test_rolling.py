@@ -7,7 +7,7 @@ import modurob as mr
 from modurob.dynamics import stepped_state
 from modurob.spatial import so3
 from modurob.stepping import GroundContact
-from modurob.stepping.ground import CHAMFER, corners
+from modurob.stepping.ground import CHAMFER, Corners, corners
 from modurob.walking import walk_metrics
 from oracles.blocks import ball, cylinder
 from oracles.ground_arrays import array_force
@@ -171,6 +171,22 @@ def test_rims_keep_their_grip_when_parts_dock():
             places = whole._anchored()[0, 0, mine], old._anchored()[0, 0, theirs]
             np.testing.assert_allclose(*places, rtol=0, atol=1e-15)
             assert np.ptp(places[0], axis=0).max() > 0.05  # [m]
+
+
+def test_the_outline_of_an_oblique_rim_is_on_it():
+    axis = np.array([0.48, 0.6, 0.64])
+    rim = Corners(np.array([2]), np.array([[1.0, 2.0, 3.0]]), axis[None], np.array([0.3]))
+    arms = rim.outline().place - rim.place
+    np.testing.assert_allclose(np.linalg.norm(arms, axis=1), 0.3)
+    np.testing.assert_allclose(arms @ axis, 0, atol=1e-12)
+    np.testing.assert_allclose(
+        arms @ arms.T,
+        0.09
+        * np.array(  # a square
+            [[1, 0, -1, 0], [0, 1, 0, -1], [-1, 0, 1, 0], [0, -1, 0, 1]]
+        ),
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("form", BODIES)

@@ -6,7 +6,9 @@ import pytest
 from modurob import Organism, examples, simulate
 from modurob.organism.examples import HANGING
 from modurob.stepping import INTEGRATORS, StepSettings
-from modurob.stepping.motion import EquationOfMotion
+from modurob.stepping.motion import EquationOfMotion, Stopped
+from modurob.stepping.variational import PREDICTOR
+from oracles import complains
 from oracles.differences import columns
 
 SYMPLECTIC = 1e-9  # of J^T W J - W: eighth-order differences of one step
@@ -72,6 +74,60 @@ def test_a_step_there_and_a_step_back_lead_home():
     back = one_step(model, *there, -1e-2)
     np.testing.assert_allclose(back[0], q, atol=1e-13)
     np.testing.assert_allclose(back[1], p, atol=1e-13)
+
+
+def test_velocities_are_guessed_by_the_polynomial_through_the_last_ones():
+    for n, weights in enumerate(PREDICTOR, start=1):
+        for power in range(n):
+            assert weights @ np.arange(n) ** power == pytest.approx(n**power)
+
+
+@pytest.mark.parametrize("changed", ["q", "v"])
+def test_a_run_that_goes_on_from_another_state_forgets_the_last_one(changed):
+    """Momenta are kept from call to call, but only those of the state that was reached."""
+    model = pendulum(2)
+    methods = [
+        INTEGRATORS["Variational"](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 1e-2))
+        for _ in range(2)
+    ]
+    q, v = methods[0].advance(0.0, 1e-2, 3, np.array([0.3, -0.2]), np.array([1.0, 2.0]))
+    state = (-q, v) if changed == "q" else (q, -v)
+    found, fresh = (method.advance(0.0, 1e-2, 1, *(x.copy() for x in state)) for method in methods)
+    np.testing.assert_allclose(found, fresh, rtol=1e-12)
+
+
+def test_a_step_whose_guess_leads_nowhere_begins_at_the_last_velocity(monkeypatch):
+    model = pendulum(2)
+    q, p = np.array([0.3, -0.2]), np.array([0.1, 0.2])
+    expected = one_step(model, q, p, 1e-2)
+    method = INTEGRATORS["Variational"](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 1e-2))
+    method.forget(method.scheme.velocity(q, p))
+    solve, failures = method._solve, [True]
+    monkeypatch.setattr(method, "_solve", lambda *given: not failures.pop() and solve(*given))
+    failures[:] = [False, True]
+    np.testing.assert_allclose(method.step(0.0, 1e-2, q, p), expected, rtol=1e-12)
+    failures[:] = [True, True]
+    with complains(Stopped, "no solution nearby; take a smaller dt or softer forces"):
+        method.step(0.5, 1e-2, q, p)
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_the_slope_of_a_step_near_rest_is_that_of_its_friction(base):
+    """Which is stiff there: rounds of Newton's method would not converge without it."""
+    rough = examples.snake(3).with_parameters(coulomb=5.0, viscous=0.1)
+    model = rough.model("physical", base=base, gravity=(0, 0, 0))
+    method = INTEGRATORS["Variational"](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 1e-4))
+    q, v = model.neutral(), np.zeros(model.nv)
+    p, z = method.scheme.begin(q, v)
+
+    def missing(change):
+        return method.scheme.equation(0.0, 1e-4, q, p, z + change)[1].copy()
+
+    slope = method.scheme.equation(0.0, 1e-4, q, p, z)[0].copy()
+    found = -columns(missing, len(z), step=1e-6)
+    np.testing.assert_allclose(slope, found, atol=1e-5 * np.abs(found).max())
+    M = model.mass_matrix(q)[-2:, -2:]
+    assert slope[-1, -1] > 3 * M[-1, -1]  # friction is the largest part
 
 
 def energy_errors(name, steps):

@@ -23,6 +23,13 @@ def test_a_single_module_can_be_simulated_and_read_out(base, tmp_path):
     assert (tmp_path / "run.csv").exists()
 
 
+def test_a_fixed_module_without_joints_may_be_above_ground():
+    model = mr.Organism.start("backbone").model()
+    run = mr.simulate(model, None, None, 0.01, ground=mr.Ground(height=-1.0))
+    assert run.q.shape == (len(run.t), 0)
+    assert not run.channels["contact"].any()
+
+
 def test_undocking_down_to_single_modules_can_be_read_out():
     organism = mr.examples.snake(2)
     events = [mr.sim.Undock(0.05, "m1")]

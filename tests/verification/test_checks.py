@@ -144,6 +144,16 @@ def test_a_report_has_the_number_the_limit_and_the_side_of_it(monkeypatch):
             value.note = ""
 
 
+def test_memory_that_is_asked_for_grows_with_the_square_of_the_velocities(cases, monkeypatch):
+    """40 square matrices in double precision for a state."""
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 8 * 40 * 4**2 * 10)
+    for joints, states in ((4, 10), (2, 40)):
+        snake = mr.examples.snake(joints + 1)
+        verify(snake, states=states)
+        with pytest.raises(mr.SizeError, match=f"checks of {states + 1} states"):
+            verify(snake, states=states + 1)
+
+
 def test_at_least_one_state_is_needed():
     with pytest.raises(mr.StateError, match="states must be at least 1, got 0"):
         verify(mr.examples.crab(), states=0)
@@ -201,6 +211,22 @@ def test_an_error_in_the_sixth_digit_of_either_part_fails(monkeypatch, method, c
     assert not check(case).holds
 
 
+def test_a_mass_matrix_that_is_not_symmetric_or_has_empty_rows_fails(monkeypatch):
+    case, original = case_of(mr.examples.snake(4)), mr.Model.mass_matrix
+    first, second, _ = case.model.joint_names
+    for factor in (np.triu(np.full((3, 3), 1e-6), 1), np.tril(np.full((3, 3), 1e-6), -1)):
+        spoiled = lambda *given, factor=factor: original(*given) * (1 + factor)  # noqa: E731
+        monkeypatch.setattr(mr.Model, "mass_matrix", spoiled)
+        assert not identities.mass_matrix_is_symmetric(case).holds
+    for factor, empty in (([0, 1, 1], first), ([0, 0, 1], f"{first}, {second}")):
+        spoiled = lambda *given, d=factor: original(*given) * np.outer(d, d)  # noqa: E731
+        monkeypatch.setattr(mr.Model, "mass_matrix", spoiled)
+        check = identities.mass_matrix_is_positive(case)
+        assert (check.holds, check.note) == (False, f"nothing has inertia about {empty}")
+    monkeypatch.setattr(mr.Model, "mass_matrix", lambda *_: np.tile(np.eye(3), (2, 1, 1)))
+    assert identities.mass_matrix_is_positive(case).found == 1  # a kilogram square meter each
+
+
 def test_errors_of_rates_are_shares_of_the_largest_terms(monkeypatch):
     """C and the energy are off by a known rate: 1e-3 of the identity, and 1e-3 q of a joint."""
     case = case_of(mr.examples.snake(4), states=3)
@@ -247,6 +273,19 @@ def test_engines_have_armatures_and_their_check_leaves_out_springs_and_friction(
         assert not engines.compared(engine, "", case).holds
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_accelerations_of_pinocchio_are_ours(base):
+    none = dict.fromkeys(("viscous", "coulomb"), 0.0)
+    arm = mr.examples.arm("bac").with_parameters(**none, rotor_inertia=1e-5, gear_ratio=50)
+    case = case_of(arm, base=base)
+    peer = engines.Pinocchio(case.model)
+    for q, v, tau in zip(case.q, case.v, case.a, strict=True):
+        ours = case.model.forward_dynamics(q, v, tau)
+        np.testing.assert_allclose(
+            peer.forward_dynamics(q, v, tau), ours, atol=1e-9 * np.abs(ours).max()
+        )
+
+
 def test_what_cannot_be_written_for_an_engine_is_left_out(monkeypatch):
     def never(*_):
         raise mr.ModurobError("too odd a robot")
@@ -256,6 +295,17 @@ def test_what_cannot_be_written_for_an_engine_is_left_out(monkeypatch):
     for engine in (engines.Pinocchio, engines.Mujoco):
         with pytest.raises(identities.LeftOut, match="too odd a robot"):
             engines.compared(engine, "", case_of(mr.examples.snake(2)))
+
+
+@pytest.mark.parametrize(
+    ("engine", "package", "install"),
+    [(engines.Pinocchio, "pinocchio", "pin"), (engines.Mujoco, "mujoco", "'modurob[mujoco]'")],
+)
+def test_an_engine_that_is_not_installed_is_left_out(monkeypatch, engine, package, install):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(identities.LeftOut) as left:
+        engine(mr.examples.snake(2).model())
+    assert str(left.value) == f"not installed (pip install {install})"
 
 
 def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
@@ -270,6 +320,15 @@ def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
     assert torques[0].shape == (9,)
     assert not torques[0][:6].any()
     assert torques[0][6:].all()
+
+
+def test_drift_of_momentum_is_counted_from_the_start(monkeypatch):
+    momentum = np.ones((3, 6)) + 1e-6 * np.array([[0], [1], [-1]])
+    found = type("Run", (), {"momentum": momentum})
+    monkeypatch.setattr(identities, "simulate", lambda *_, **__: found)
+    check = identities.momentum_is_conserved(case_of(mr.examples.snake(3)))
+    assert check.found == pytest.approx(1e-6, rel=1e-3)
+    assert not check.holds
 
 
 def test_limits_of_slow_checks_are_told(monkeypatch):
@@ -349,6 +408,18 @@ def test_solutions_of_lagranges_equations_keep_the_energy(organism):
     np.testing.assert_allclose(a, model.forward_dynamics(q, v, np.zeros((401, 2))), atol=1e-9)
     mean = (v[:-2] + 4 * v[1:-1] + v[2:]) / 6  # Simpson's rule
     np.testing.assert_allclose((q[2:] - q[:-2]) / (2 / 400), mean, atol=1e-5)
+
+
+@pytest.mark.parametrize("organism", [examples.double_pendulum(), examples.crane()])
+def test_accelerations_that_are_off_in_the_seventh_digit_are_not_those_of_lagrange(organism):
+    case = case_of(organism)
+    equations = lagrange.printed(organism, case.model)
+    assert equations is not None
+    assert lagrange.compared(equations, case).holds
+    off = equations._replace(accelerations=lambda q, v: equations(q, v) * (1 + 1e-7))
+    check = lagrange.compared(off, case)
+    assert check.found == pytest.approx(1e-7, rel=1e-3)
+    assert not check.holds
 
 
 def test_no_other_body_is_taken_for_the_pendulum():

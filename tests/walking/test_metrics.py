@@ -56,6 +56,12 @@ def test_a_block_that_stands_walks_nowhere_and_is_stable():
     assert found.stable == 1.0
 
 
+def test_a_notebook_shows_the_measures_in_lines():
+    run = mr.simulate(MODEL, on_slope(MODEL, 1.0), None, 0.01, ground=FLAT)
+    found = walk_metrics(run, FLAT)
+    assert f">{str(found).splitlines()[0]}" in found._repr_html_()
+
+
 def test_a_cube_that_rolls_over_its_edges_does_not_slip():
     """Four quarter turns about the leading edge: four edges of way; the edge holds still."""
     angles = np.linspace(0.0, 2 * np.pi, 4 * 9 + 1)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import modurob as mr
 from modurob.cli import cli
+from modurob.gaits import GAITS
 from modurob.scenario.gait_files import GaitRecord
 from modurob.spatial import so3
 from modurob.walking import evaluate, measured, started, tune, walk_metrics, walking_fields
@@ -130,6 +131,7 @@ def test_a_gait_that_diverges_fails_alone(monkeypatch):
     bad = {"gait": {"offset": 0.4}}
     good = evaluate(run, [{}])
     assert evaluate(run, [{}, bad, {}]).tolist() == [good[0], FAILED, good[0]]
+    assert FAILED < -100  # m/s: no walk is that bad, whatever its effort
 
 
 def test_tuning_improves_a_gait_and_leaves_global_random_numbers_alone(tmp_path):
@@ -167,6 +169,17 @@ def test_a_tuning_that_was_killed_comes_to_the_same_bytes(tmp_path):
     assert cut.read_bytes() == whole.read_bytes()
     assert resumed.gait == expected.gait
     assert sorted(os.listdir(tmp_path)) == [cut.name, whole.name]
+
+
+def test_a_checkpoint_tells_what_differs_from_the_defaults(tmp_path):
+    """So that a version with more settings goes on with it."""
+    run, path = scenario(frequency=0.3, duration=0.02), tmp_path / "a.tuning"
+    tune(run, POPULATION, population=POPULATION, checkpoint=path)
+    kept = json.loads(path.read_text())["scenario"]
+    assert kept["frequency"] == 0.3
+    default = mr.Scenario(organism=SNAKE).model_dump(mode="json")
+    assert not [name for name, value in kept.items() if name in default and value == default[name]
+                and name != "organism"]  # fmt: skip
 
 
 def test_a_checkpoint_must_be_of_the_same_search(tmp_path):
@@ -296,7 +309,8 @@ def test_joints_without_limits_are_tuned_without_warnings():
 
 @pytest.mark.parametrize(
     ("limits", "offset"),
-    [((-1.0, 2.0), (-0.25, 1.25, 0.5)), ((-0.4, None), (-0.2, 0.2, 0.0)),
+    [((-1.0, 2.0), (-0.25, 1.25, 0.5)), ((-2.0, 1.0), (-1.25, 0.25, -0.5)),
+     ((-0.4, None), (-0.2, 0.2, 0.0)),
      ((None, 0.6), (-0.3, 0.3, 0.0))],
 )  # fmt: skip
 def test_numbers_that_are_tuned_have_the_ranges_of_the_docstring(limits, offset):
@@ -313,6 +327,13 @@ def test_numbers_that_are_tuned_have_the_ranges_of_the_docstring(limits, offset)
     assert found.keys() == expected.keys()
     for key, numbers in expected.items():
         assert found[key] == pytest.approx(numbers), key
+
+
+@pytest.mark.parametrize("motion", GAITS)
+def test_numbers_that_a_gait_does_not_have_are_not_tuned(motion):
+    run = mr.Scenario(organism=SNAKE, **walking_fields(motion, hinges="physical"))
+    names = {"frequency", "lag", "phase", "offset"} & GAITS[motion].parameters().keys()
+    assert {d.name for d in search_space(run, run.model())} == {"amplitude", *names}
 
 
 def test_a_walker_keeps_its_locks_beside_those_that_are_typed(tmp_path):

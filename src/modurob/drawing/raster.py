@@ -153,9 +153,9 @@ def _outline(image: np.ndarray, mine: np.ndarray, longest: int) -> None:
     reach = max(1, round(OUTLINE * longest))
     rows, columns = np.flatnonzero(mine.any(axis=1)), np.flatnonzero(mine.any(axis=0))
     window = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    inside = np.pad(mine[window], 1)
+    inside = mine[window]
     rim = inside & np.logical_not(ndimage.binary_erosion(inside, iterations=reach))
-    image[window][rim[1:-1, 1:-1]] = OUTLINE_COLOR
+    image[window][rim] = OUTLINE_COLOR
 
 
 def _shadow(scene: Scene, fine: Camera, samples: int) -> np.ndarray:
@@ -178,6 +178,6 @@ def _shadow(scene: Scene, fine: Camera, samples: int) -> np.ndarray:
     dark = ndimage.gaussian_filter(np.asarray(mask, dtype=np.float32), blur * texels)
     width, height = fine.size
     y, x = np.mgrid[0:height:samples, 0:width:samples] + samples / 2
-    where = (fine.on_floor(np.stack([x, y], axis=-1), scene.floor) - low) * texels - 0.5
+    where = (fine.on_floor(np.stack([x, y], axis=2), scene.floor) - low) * texels - 0.5
     where = np.nan_to_num(where, nan=-1.0)
     return ndimage.map_coordinates(dark, [where[..., 1], where[..., 0]], order=1)

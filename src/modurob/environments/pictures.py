@@ -38,12 +38,9 @@ class TrackingCamera:
         organism, model = population.organism(k), population.model(k)
         scene = scenes.build(organism, model, batch.now.q[k, : model.nq])
         size = self._sizes.setdefault(k, 1.5 * float(np.ptp(scene.points, axis=0).max()))
-        center, floor = batch.now.center[k], scene.floor
-        if not model.free_base:
-            center = model.base_pose[:3, 3]
-        if batch.ground is not None:
-            floor = float(batch.ground.surface(center[:1], center[1:2])[0][0])
-        foot, task = np.array([*center[:2], floor]), batch.task
+        x, y, _ = batch.now.center[k] if model.free_base else organism.base_pose[:3, 3]
+        floor = scene.floor if batch.ground is None else batch.ground.surface(x, y)[0]
+        foot, task = np.array([x, y, floor]), batch.task
         parts = [scene]
         if isinstance(task, ReachTask):
             parts.append(_target(task, task.tips[k], task.target[k], organism))

@@ -211,6 +211,10 @@ class ReachTask(EnvironmentTask):
         self._link = np.array([each.link for each in tips])
         self._T = np.stack([each.T for each in tips])
         self.target = np.tile(np.eye(4), (len(tips), 1, 1))
+        # the first link of a fixed body is the world, that of a free one its base
+        held = [self.population.organism(k).base_pose for k in range(len(tips))]
+        free = self.population.tables.free_base
+        self._T_base = np.tile(np.eye(4), (len(tips), 1, 1)) if free else np.stack(held)
 
     def tip_poses(self, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(bodies, 3, 3), (bodies, 3) poses of the tips, from those of all links."""
@@ -236,8 +240,10 @@ class ReachTask(EnvironmentTask):
 
     def observation(self, now: Snapshot) -> np.ndarray:
         _, p, way = self._errors(now)
-        of_base = np.swapaxes(now.R[:, 0], 1, 2)
-        parts = (of_base @ x[..., None] for x in (p - now.p[:, 0], way))
+        R, T = now.R[:, 0], self._T_base
+        p_base = now.p[:, 0] + (R @ T[:, :3, 3:])[..., 0]
+        of_base = np.swapaxes(R @ T[:, :3, :3], 1, 2)
+        parts = (of_base @ x[..., None] for x in (p - p_base, way))
         return np.concatenate([part[..., 0] for part in parts], axis=1)
 
     def outcome(self, before: Snapshot, now: Snapshot, period: float) -> Outcome:

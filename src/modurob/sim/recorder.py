@@ -183,7 +183,8 @@ class Recorder:
         self.v.add(v)
         if self.tau is not None:
             self.tau.add(tau)
-        if self._ground is not None and self._pushes is not None:
+        if self._ground is not None:
+            assert self._pushes is not None  # there are those of a ground
             self._pushes.add(self._ground.force(q, v))
         self._put(channels)
 
@@ -193,7 +194,8 @@ class Recorder:
             return
         tau, channels = self._drive.observed(t, q, v)
         self.tau.amend(tau)
-        if isinstance(self._ground, MujocoPlant) and self._pushes is not None:
+        if isinstance(self._ground, MujocoPlant):
+            assert self._pushes is not None
             self._pushes.amend(self._ground.force(q, v))  # constraints respond to the torque
             channels = channels | self._ground.observed(q, v)
         self._put(channels)

@@ -95,7 +95,7 @@ class GroundContact:
         self._body, self._rolls = self._at.body, bool(self._at.radius.any())
         self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
         given = min((other.law.stiffness for other in before), default=ground.stiffness)
-        states = q.reshape(-1, q.shape[-1])
+        states = q.reshape(math.prod(q.shape[:-1]), q.shape[-1])  # -1 cannot tell where nq is 0
         softness = self._unit_rate(states[0] if len(states) else model.neutral())
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
         if ground.stiffness is None and step is not None:  # a light module may have docked
@@ -225,11 +225,10 @@ class GroundContact:
         return x, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z, T
 
     def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray, Touched]:
-        """Corners that touch or did so, (..., 6, nv) screws of all velocities, which corners."""
+        """Corners that touch, (..., 6, nv) screws of all velocities, which corners."""
         x, n, depth, T = self._corners(q)
         held = self._states(np.moveaxis(self._memory[:, :, 3], -1, 1))
-        near = (depth > 0) | (held > 0)
-        which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
+        which = np.flatnonzero((depth > 0).reshape(-1, len(self._body)).any(axis=0))
         S = self._model.dynamics.quantity("joint_screws", q)
         V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
         x = Vec([e[..., which] for e in x])
@@ -314,9 +313,10 @@ class GroundContact:
         """
         self._settle()
         point, _, (which, _) = self._points(q, v)
-        s, d = stretch(point), np.maximum(point.depth, 0.0)
+        s, d = stretch(point), point.depth
         f = contact_force(self.law, point, s)
-        energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
+        each = np.where(d > 0, self.law.stiffness * d * d + self.law.grip * s.dot(s), 0.0)
+        energy = 0.5 * np.sum(each, axis=-1)
         of_body = (np.arange(self._model.nbodies)[:, None] == self._body[which]).astype(float)
         force, torque = (of_body @ np.stack([*u], axis=-1) for u in (f, point.x.cross(f)))
         return {"contact": force, "contact_torque": torque, "contact_energy": energy}

@@ -106,7 +106,8 @@ class SemiImplicitEuler(FixedStep):
         super().__init__(motion, settings)
         model = motion.model
         self._rest = np.zeros(model.nv)
-        self._linear_stops = motion.stops is not None and motion.stops.is_linear
+        stops = motion.stops
+        self._linear_stops = stops if stops is not None and stops.is_linear else None
         self._mass: Callable[..., Any] = model.mass_matrix
         self._bias: Callable[..., Any] = model.inverse_dynamics
         if not (motion.batch or motion.external):
@@ -117,7 +118,7 @@ class SemiImplicitEuler(FixedStep):
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         motion, free = self.motion, self.motion.model.free_base
-        implicit = self._linear_stops or friction.needs_implicit_step(motion.model, h)
+        implicit = self._is_implicit(h)
         for k in range(count):
             if implicit:
                 after = self._implicit(t + k * h, h, q, v)
@@ -135,7 +136,7 @@ class SemiImplicitEuler(FixedStep):
     ) -> tuple[np.ndarray, np.ndarray]:
         """On the ground, steps under forces that are held are one call of compiled code."""
         motion, ground = self.motion, self.motion.ground
-        implicit = self._linear_stops or friction.needs_implicit_step(motion.model, h)
+        implicit = self._is_implicit(h)
         if ground is None or implicit:
             return super()._advance(t, h, count, q, v)
         some = count if motion.is_held else 1
@@ -146,11 +147,14 @@ class SemiImplicitEuler(FixedStep):
                 _check_turn(at + some * h, h, v)
         return q, v
 
+    def _is_implicit(self, h: float) -> bool:
+        return self._linear_stops is not None or friction.needs_implicit_step(self.motion.model, h)
+
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, wrenches = self.motion, self.motion.wrenches(t)
-        stops, slopes = motion.stops, None
-        if self._linear_stops and stops is not None and stops.beyond(q).any():
+        stops, slopes = self._linear_stops, None
+        if stops is not None and stops.beyond(q).any():
             slopes = stops.derivatives(q, v)
         given = () if wrenches is None else (wrenches,)
         bias = self._bias(q, v, self._rest, *given)

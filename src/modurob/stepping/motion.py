@@ -78,7 +78,7 @@ class EquationOfMotion:
         elif not self.external:
             self._forward = model.prepare("forward_dynamics")
         else:
-            self._wrenches = np.full((len(model.mass), 6), np.nan)  # until they are known
+            self._wrenches, self._are_stale = np.zeros((len(model.mass), 6)), True
             bound = model.dynamics.bound("forward_dynamics", external=self._wrenches)
             self._pushed, self._accelerations = bound
 
@@ -172,8 +172,9 @@ class EquationOfMotion:
         if not self.external:
             return self._forward(q, v, force)
         if not self.batch:
-            if self._varying or np.isnan(self._wrenches[0, 0]):
+            if self._are_stale:
                 self._wrenches[:] = link_wrenches(self.model, self.wrenches(t) or {})
+                self._are_stale = self._varying
             found = self._pushed(q, v, force, self._accelerations)
             if found is not None:
                 return found

@@ -64,10 +64,9 @@ class Film:
             for part, organism in self._parts
             if part.t[0] <= t <= part.t[-1] and (t < part.t[-1] or part.t[-1] == self.end)
         ]
-        last = there or [pair for pair in self._parts if pair[0].t[-1] <= t][-1:]
         first = self._parts[0][0].name  # its base gets the outline, whoever else is there
-        last.sort(key=lambda pair: pair[0].name != first)
-        return scenes.merged([scenes.build(o, part.model, part.at(t)[0]) for part, o in last])
+        there.sort(key=lambda pair: pair[0].name != first)
+        return scenes.merged([scenes.build(o, part.model, part.at(t)[0]) for part, o in there])
 
     def frame(self, t: float) -> np.ndarray:
         """(height, width, 3) of bytes, top row first."""
