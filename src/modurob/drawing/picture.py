@@ -200,7 +200,7 @@ def spread(places: np.ndarray, sizes: np.ndarray, picture: tuple[int, int]) -> n
     for _ in range(ROUNDS):
         apart = places[None, :] - places[:, None]
         lack = need - np.abs(apart)
-        pairs = np.argwhere(upper & (lack > 0.5).all(axis=2))
+        pairs = np.argwhere(upper & (lack > 0.5).all(axis=-1))
         if not len(pairs) and np.all((low <= places) & (places <= high)):
             break
         for i, j in pairs:

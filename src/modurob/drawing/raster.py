@@ -178,6 +178,6 @@ def _shadow(scene: Scene, fine: Camera, samples: int) -> np.ndarray:
     dark = ndimage.gaussian_filter(np.asarray(mask, dtype=np.float32), blur * texels)
     width, height = fine.size
     y, x = np.mgrid[0:height:samples, 0:width:samples] + samples / 2
-    where = (fine.on_floor(np.stack([x, y], axis=2), scene.floor) - low) * texels - 0.5
+    where = (fine.on_floor(np.stack([x, y], axis=-1), scene.floor) - low) * texels - 0.5
     where = np.nan_to_num(where, nan=-1.0)
     return ndimage.map_coordinates(dark, [where[..., 1], where[..., 0]], order=1)

@@ -46,7 +46,7 @@ def _box(x: float, y: float, z: float) -> tuple[Polygon, ...]:
 
 def _cylinder(radius: float, length: float, around: int) -> tuple[Polygon, ...]:
     angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
-    ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(around)], axis=1)
+    ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(around)], axis=-1)
     up, down = np.array([0, 0, length / 2]), np.array([0, 0, -length / 2])
     faces = [
         Polygon(radius * ring + up, np.tile([0.0, 0.0, 1.0], (around, 1)), 0),

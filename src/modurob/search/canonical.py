@@ -216,8 +216,8 @@ def _is_same(one: RestingBody, other: RestingBody, near: float) -> bool:
         or np.abs(one.inertia - other.inertia).max() > SAME * np.abs(one.inertia).max()
     ):
         return False
-    distance = np.linalg.norm(one.points[0][:, None] - other.points[0][None], axis=2)
-    across = np.linalg.norm(np.cross(one.points[1][:, None], other.points[1][None]), axis=2)
+    distance = np.linalg.norm(one.points[0][:, None] - other.points[0][None], axis=-1)
+    across = np.linalg.norm(np.cross(one.points[1][:, None], other.points[1][None]), axis=-1)
     unlike = np.abs(one.points[2][:, None] - other.points[2][None])
     pairs = (distance < near) & (across < SAME) & (unlike < near)
     return bool(pairs.any(axis=0).all() and pairs.any(axis=1).all())

@@ -60,9 +60,7 @@ def _times(task: SearchTask) -> np.ndarray:
     """Times that are recorded, the one at which ways begin to count among them. [s]"""
     each = task.every or RECORD_S
     times = each * np.arange(round(task.duration / each) + 1)
-    return np.unique(
-        np.round([*np.minimum(times, task.duration), task.begin_time, task.duration], 9)
-    )
+    return np.unique(np.round([*times[times < task.duration], task.begin_time, task.duration], 9))
 
 
 def evaluated_run(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> Evaluation:

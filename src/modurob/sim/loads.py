@@ -64,13 +64,13 @@ class ConnectorLoads:
     def magnitudes(self) -> np.ndarray:
         """(N, dockings, 2) lengths of force and torque. [N, N m]"""
         parts = self.wrenches.reshape(*self.wrenches.shape[:-1], 2, 3)
-        return np.linalg.norm(parts, axis=3)
+        return np.linalg.norm(parts, axis=-1)
 
     @cached_property
     def utilization(self) -> np.ndarray:
         """(N, dockings) larger ratio of force and torque to their limits; NaN without limits."""
-        found = (self.magnitudes / self.limits).max(axis=2)
-        return np.where(np.isfinite(self.limits).any(axis=1), found, np.nan)
+        found = (self.magnitudes / self.limits).max(axis=-1)
+        return np.where(np.isfinite(self.limits).any(axis=-1), found, np.nan)
 
     def breaks(self) -> list[ConnectorBreak]:
         """The dockings that were loaded beyond their limits, in the order of time."""
@@ -163,7 +163,7 @@ def _demands(
     spin = (inertia @ w[..., None])[..., 0]
     n = (inertia @ alpha[..., None])[..., 0] + np.cross(w, spin) + np.cross(c, f)
     found = np.zeros((len(q), model.nbodies, 6))
-    found[:, index] = np.concatenate([f, n], axis=2)
+    found[:, index] = np.concatenate([f, n], axis=-1)
     return found
 
 

@@ -107,7 +107,7 @@ class Ground:
         """((nx + 1) (ny + 1), 4) the cells of a field; see `equations.contact.surface`. [m]"""
         z = np.pad(np.asarray(self.height), 1, mode="edge")
         h, h_x, h_y = z[:-1, :-1], z[1:, :-1] - z[:-1, :-1], z[:-1, 1:] - z[:-1, :-1]
-        found = np.stack([h, h_x, h_y, z[1:, 1:] - z[:-1, 1:] - h_x], axis=2).reshape(-1, 4)
+        found = np.stack([h, h_x, h_y, z[1:, 1:] - z[:-1, 1:] - h_x], axis=-1).reshape(-1, 4)
         found.setflags(write=False)
         return found
 

@@ -114,9 +114,9 @@ def energy_rate_is_power(case: CheckCase) -> CheckValue:
     """d(energy)/dt is the power of the joints, less that of friction."""
     model, q, v, a = case.model, case.q, case.slow, case.a
     tau = model.inverse_dynamics(q, v, a)
-    power = np.sum((tau - friction(model, v)) * v, axis=1)
+    power = np.sum((tau - friction(model, v)) * v, axis=-1)
     rate = slope(lambda t: model.energy(model.integrate(q, t * v), v + t * a))
-    scale = float(np.abs(tau * v).sum(axis=1).max())
+    scale = float(np.abs(tau * v).sum(axis=-1).max())
     return CheckValue(relative(rate, power, scale), DIFFERENCES, "d(energy)/dt against tau v")
 
 

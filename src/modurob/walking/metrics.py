@@ -104,7 +104,7 @@ def walk_metrics(trajectory: Trajectory | BodyTrajectory, ground: Ground) -> Wal
     way = center[-1, :2] - center[0, :2]
     distance, duration = float(np.linalg.norm(way)), float(t[-1] - t[0])
     joints = model.joint_slice_v
-    power = np.abs(part.tau[:, joints] * part.v[:, joints]).sum(axis=1)
+    power = np.abs(part.tau[:, joints] * part.v[:, joints]).sum(axis=-1)
     work = float(np.trapezoid(power, t))
     weight = float(np.sum(model.mass) * np.linalg.norm(model.gravity))
     far = distance >= LEAST_DISTANCE
@@ -142,7 +142,7 @@ def _slide(x: np.ndarray, T: np.ndarray, touches: np.ndarray) -> float:
     both = touches[:-1] & touches[1:]
     first = _along(T[1:], _along(se3.inverse(T[:-1]), x[:-1])) - x[:-1]
     last = x[1:] - _along(T[:-1], _along(se3.inverse(T[1:]), x[1:]))
-    ways = np.linalg.norm(first + last, axis=2) / 2
+    ways = np.linalg.norm(first + last, axis=-1) / 2
     return float(np.sum((ways * both).sum(axis=1) / np.maximum(both.sum(axis=1), 1)))
 
 

@@ -286,7 +286,7 @@ def evaluate(
     center = plant.center_of_mass(run.q[[-2, -1]])[..., :2]
     weight = np.sum(plant.mass) * np.linalg.norm(plant.gravity)
     power = loop.work / duration
-    speed = np.linalg.norm(center[1] - center[0], axis=1) / ((1 - BEGIN) * duration)
+    speed = np.linalg.norm(center[-1] - center[0], axis=-1) / ((1 - BEGIN) * duration)
     return speed - effort * power / max(float(weight), np.finfo(float).tiny)
 
 

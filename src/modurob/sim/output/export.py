@@ -151,7 +151,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
                 "q": put(part.q),
                 "v": put(part.v),
                 "tau": put(part.tau),
-                "energy": put(np.stack([part.kinetic_energy, part.potential_energy], axis=1)),
+                "energy": put(np.stack([part.kinetic_energy, part.potential_energy], axis=-1)),
                 "poses": put(se3.to_position_and_quaternion(bodies)),  # (N, bodies, 7)
                 "channels": {name: put(values) for name, values in part.channels.items()},
             }

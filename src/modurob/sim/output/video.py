@@ -76,7 +76,7 @@ def _with_palette(image: Image.Image, palette: Image.Image) -> Image.Image:
     white = int(np.argmax(colors.sum(axis=1)))
     colors[white] = 255
     found = np.array(image.quantize(palette=palette, dither=Image.Dither.NONE))
-    found[(np.asarray(image) == 255).all(axis=2)] = white
+    found[(np.asarray(image) == 255).all(axis=-1)] = white
     result = Image.fromarray(found)
     result.putpalette(colors.ravel().tolist())
     return result

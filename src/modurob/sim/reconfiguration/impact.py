@@ -39,11 +39,11 @@ class Masses:
         """(k, 6) of each body, about the world's origin."""
         p = self.mass[:, None] * self.u
         spin = (self.inertia @ self.w[..., None])[..., 0]
-        return np.concatenate([p, np.cross(self.center, p) + spin], axis=1)
+        return np.concatenate([p, np.cross(self.center, p) + spin], axis=-1)
 
     def kinetic_energy(self) -> float:
         spin = np.einsum("ki,kij,kj->", self.w, self.inertia, self.w)
-        return 0.5 * float(np.sum(self.mass * np.sum(self.u**2, axis=1)) + spin)
+        return 0.5 * float(np.sum(self.mass * np.sum(self.u**2, axis=-1)) + spin)
 
     def potential_energy(self, gravity: np.ndarray) -> float:
         return -float(np.sum(self.mass * (self.center @ gravity)))
@@ -83,7 +83,7 @@ class Masses:
         I_com = np.sum(
             self.inertia
             + self.mass[:, None, None]
-            * (np.sum(arm**2, axis=1)[:, None, None] * np.eye(3) - arm[:, :, None] * arm[:, None]),
+            * (np.sum(arm**2, axis=-1)[:, None, None] * np.eye(3) - arm[:, :, None] * arm[:, None]),
             axis=0,
         )
         about = lack[3:] - np.cross(middle, lack[:3])
