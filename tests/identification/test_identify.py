@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.interpolate import BSpline
 from scipy.stats import multivariate_normal, norm
 
 import modurob as mr
@@ -19,7 +20,7 @@ from oracles.pinocchio_tree import PinocchioTree
 ARM = mr.examples.arm("babac")
 MODEL = ARM.model("physical")
 RANK = 1e-10  # of singular values: NumPy's solution has the least norm
-FLOOR = 1.1  # of the noise: what the issue allows on motions that were not seen
+FLOOR = 1.1  # of the noise: on motions that were not seen
 
 
 def wrong_by(organism, error, rng):
@@ -372,6 +373,23 @@ def test_splines_of_degree_five_are_smoothed_into_themselves():
     np.testing.assert_allclose(
         slopes, np.stack([5 * t**4 - 6 * t**2, -1 + 0 * t], axis=1), atol=1e-7
     )
+
+
+@pytest.mark.parametrize("seed", [0, 2, 12, 18])
+def test_the_number_of_pieces_is_that_of_the_least_cross_validation(seed):
+    """With as many degrees of freedom as the trace of the matrix that smooths."""
+    t, rng = np.linspace(0, 1, 30), np.random.default_rng(seed)
+    v = np.sin(7 * t) + 0.3 * np.sin(17 * t) + 0.15 * rng.standard_normal(30)
+    fits = []
+    for pieces in (2, 3, 4, 5, 7, 9):
+        inner = np.quantile(t, np.linspace(0, 1, pieces + 1)[1:-1])
+        knots = np.concatenate([np.zeros(6), inner, np.ones(6)])
+        B = BSpline.design_matrix(t, knots, 5).toarray()
+        smoothing = B @ np.linalg.pinv(B)
+        rest = v - smoothing @ v
+        fits.append((30 * rest @ rest / (30 - np.trace(smoothing)) ** 2, smoothing @ v))
+    rates, _ = smoothed(t, v[:, None])
+    np.testing.assert_allclose(rates[:, 0], min(fits, key=lambda fit: fit[0])[1], atol=1e-9)
 
 
 def test_a_suspect_is_told_with_what_else_it_may_be():

@@ -534,6 +534,7 @@ def test_parts_of_steps_and_of_bodies_make_no_difference(cubes, monkeypatch):
     assert len(portions) > 1
     for portion in portions:
         assert sum(each.body.size for each in portion) <= 8
+    assert all(sum(each.body.size for each in portion) == 8 for portion in portions[:-1])
     bodies = [each.body.ravel() for portion in portions for each in portion]
     np.testing.assert_array_equal(
         np.concatenate(bodies), np.concatenate([each.body.ravel() for each in groups])

@@ -217,6 +217,18 @@ def test_recording_does_not_change_the_motion():
     np.testing.assert_allclose(crawl(None).q[-1], crawl(0.3).q[-1], atol=ROUNDING)
 
 
+def test_memory_for_contact_channels_is_asked_for_before_the_run(monkeypatch):
+    options = {"ground": mr.Ground(lift=True), "dt": 1e-3}
+    run = simulate(MODEL, None, None, 2e-3, **options)
+    arrays = [run.t, run.q, run.v, run.v, run.v, *run.channels.values()]  # torques, pushes: as v
+    size = sum(array.nbytes for array in arrays)
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size)
+    simulate(MODEL, None, None, 2e-3, **options)
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size - 1)
+    with complains(mr.SizeError, "3 times of 1 states", "record="):
+        simulate(MODEL, None, None, 2e-3, **options)
+
+
 def test_a_batch_is_its_states_one_by_one():
     q, v = np.tile(on_slope(MODEL, 0.03), (2, 2, 1)), np.zeros((2, 2, 6))
     v[..., 0] = [[0.1, 0.3], [0.5, 0.7]]

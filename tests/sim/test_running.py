@@ -262,6 +262,7 @@ def test_a_bar_is_drawn_on_the_terminal_only(model, capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert out == ""
     assert "simulating" in err
+    assert "0.20 of 0.2 s" in err
 
 
 @pytest.mark.parametrize("integrator", ["DOP853", "RK4"])
