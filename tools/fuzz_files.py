@@ -108,7 +108,7 @@ def odd_document(data: Any, rng: random.Random) -> Any:
         elif what < 0.45:
             node[key] = copy.deepcopy(rng.choice(ODD))
         elif what < 0.6 and isinstance(value, int | float) and not isinstance(value, bool):
-            node[key] = rng.choice((-value, value * 1e6, value + 1, str(value), [value], 1e-9))
+            node[key] = rng.choice((-value, value * 10**6, value + 1, str(value), [value], 1e-9))
         elif what < 0.7:
             other, at = rng.choice(spots)
             node[key] = copy.deepcopy(other[at])
