@@ -17,23 +17,26 @@ from modurob.control import (
     IndependentPid,
     JointImpedance,
     Lqr,
+    PartialLinearization,
     PdGravity,
     PidLinearized,
     PolePlacement,
     Reference,
     Robust,
     TrackingController,
+    certificate,
     plot_closed_loop,
+    promise,
     transient,
     with_payload,
 )
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import delay_margin, linearized, rehearsed
+from modurob.control.closed_loop import Rehearsal, delay_margin, linearized, rehearsed
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import _upper_bound, settling_factor
 from modurob.control.plants import side_by_side
 from modurob.control.promise import _steps, _Trial
-from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
+from modurob.control.references import Quintic, Recorded, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
 from modurob.drawing.charts import PALETTE
 from modurob.equations.links import SLIP_SPEED
@@ -49,6 +52,12 @@ def pendulum():
 @pytest.fixture(scope="module")
 def crab():
     return examples.crab().model("physical")
+
+
+@pytest.fixture(scope="module")
+def rail():
+    """A joint that slides without friction: a double integrator."""
+    return examples.arm("c").with_parameters(viscous=0.0).model("physical")
 
 
 # -- delay -----------------------------------------------------------------------------------------
@@ -422,7 +431,169 @@ def test_given_gains_of_a_pid_are_those_of_a_plain_one(pendulum):
     assert IndependentPid(pendulum).pid.share.all()
 
 
+# -- promises --------------------------------------------------------------------------------------
+
+
+def trial_of(law, asked=1.0, goal=0.0):
+    """Steps of all joints by 0.1."""
+    goals = np.broadcast_to(np.asarray(goal, dtype=float), (1, len(law.model.joint_names)))
+    begin = law.model.neutral()[None].copy()
+    begin[:, law.model.joint_slice_q] = goals + 0.1
+    return _Trial(law, asked, 1.0, goals, begin)
+
+
+def held_double_integrator(k0, k1, dt):
+    """(2, 2) map of (e, e') by a sample in which the input is held."""
+    return np.array([[1, dt], [0, 1]]) - np.outer([dt * dt / 2, dt], [k0, k1])
+
+
+def test_steps_of_a_promise_last_twice_the_time_that_they_take(rail, monkeypatch):
+    durations = []
+
+    def spied(law, at, q, v, duration, limited=False):
+        durations.append(duration)
+        return rehearsed(law, at, q, v, duration, limited)
+
+    monkeypatch.setattr(promise, "rehearsed", spied)
+    assert ComputedTorque(rail, settling_time=0.8, sample_time=0.05).promise([0.05]).kept
+    assert ComputedTorque(rail, 36.0, 12.0, sample_time=0.05).promise([0.05]).kept
+    slowest = np.abs(np.linalg.eigvals(held_double_integrator(36.0, 12.0, 0.05))).max()
+    expected = 2 * settling_factor(1.0) / (-np.log(slowest) / 0.05)
+    assert durations == pytest.approx([1.6, expected])
+
+
+@pytest.mark.parametrize(("damping", "kept"), [(0.72, True), (0.66, False)])
+def test_steps_may_overshoot_by_five_percent_more_than_asked_for(rail, damping, kept):
+    """exp(-pi d / sqrt(1 - d^2)) of a step: 3.8 and 6.3 %."""
+    law = ComputedTorque(rail, 36.0, 12 * damping, sample_time=0.002)
+    assert trial_of(law).run().kept is kept
+
+
+def test_a_miss_without_another_reason_is_one_of_the_gains(rail):
+    dt, k0, k1 = 0.05, 36.0, 7.2
+    A = held_double_integrator(k0, k1, dt)
+    rate = -np.log(np.abs(np.linalg.eigvals(A)).max()) / dt
+    path = [(np.linalg.matrix_power(A, k) @ [1.0, 0.0])[0] for k in range(60)]
+    (found,) = ComputedTorque(rail, k0, k1, sample_time=dt).promise([0.05]).reasons
+    assert found == f"small errors decay with {rate:.3g} 1/s and overshoot by {-min(path):.0%}"
+
+
+def test_joints_that_settle_in_time_alone_disturb_each_other(pendulum):
+    (found,) = JointImpedance(pendulum, sample_time=0.1).promise([0.8, 0.5]).reasons
+    assert found.startswith("coupling between joints: alone each settles in 1.0")
+
+
+def test_what_may_be_the_reason_of_a_miss_is_left_out_by_itself(pendulum):
+    pid = IndependentPid(pendulum, 9.0, 1.0, 6.0, sample_time=0.01)
+    (load, light), (clock, quick) = trial_of(pid)._simpler()
+    assert load == "the load changes on the way, and only the integral carries it"
+    assert not light.model.gravity.any()
+    assert clock == "the sample time of 0.01 s: a 4th of it would do"
+    assert quick.sample_time == 0.0025
+    floating = examples.snake(3).model("physical", "free")
+    free = IndependentPid(floating, 0.09, 0.01, 0.006, sample_time=0.01)
+    assert [words for words, _ in trial_of(free)._simpler()] == [clock]
+    (learns, still), (other, _) = trial_of(Adaptive(pendulum, sample_time=0.01))._simpler()
+    assert (learns, other) == ("the law learns during a step", clock)
+    assert still.adaptation.max() < 1e-9
+    assert list(trial_of(ComputedTorque(pendulum))._simpler()) == []
+
+
+def test_friction_is_a_reason_where_it_decays_within_a_sample():
+    rough = examples.arm("b").with_parameters(viscous=1.0, coulomb=0.01).model("physical")
+    for share, names in ((0.9, 1), (1.1, 2)):
+        clock = share / rough.friction_rate.rate
+        found = list(trial_of(JointImpedance(rough, 1.0, 0.1, sample_time=clock))._simpler())
+        assert len(found) == names
+    words, smooth = found[-1]
+    assert words == f"the friction of 'm0.joint' is faster than the samples of {clock:g} s"
+    assert not smooth.model.viscous.any()
+    assert not smooth.model.coulomb.any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (0.68, ""),  # within 10 %
+        (0.64, "the sample time of 0.5 s allows 0.729 s; 0.25 s would do"),
+        (0.0026, "the sample time of 0.5 s allows 0.729 s; 0.002 s would do"),
+        (0.0025, "the sample time of 0.5 s allows 0.729 s"),  # eight halvings are tried
+    ],
+)
+def test_a_sample_time_that_is_too_long_is_a_reason_and_a_shorter_one_is_looked_for(
+    rail, asked, words
+):
+    """Poles of a double integrator are at most 4 over the sample time; the factor is 5.834."""
+    law = ComputedTorque(rail, settling_time=asked, sample_time=0.5)
+    assert "".join(trial_of(law, asked)._too_slow()) == words
+
+
+def test_a_delay_that_is_too_long_is_a_reason(rail):
+    """Poles are at most 0.3 over the delay, which comes on top."""
+    law = ComputedTorque(rail, settling_time=1.0, sample_time=0.5, delay=0.5)
+    expected = f"the sample time of 0.5 s with a delay of 0.5 s allows {5.834 * 5 / 3 + 0.5:.3g} s"
+    assert trial_of(law)._too_slow() == [expected]
+    for law in (ComputedTorque(rail), ComputedTorque(rail, 1.0, 2.0, sample_time=0.5)):
+        assert trial_of(law, 0.1)._too_slow() == []
+
+
+def test_a_motor_is_at_its_limit_up_to_rounding(pendulum):
+    law = ComputedTorque(pendulum, torque_limit=[50.0, np.inf])
+    rows = np.zeros((3, 1, 2))
+    for tau, words in (
+        (50.0, ["the torque limit is reached at m0.hinge"]),
+        (-50.0 * (1 - 1e-14), ["the torque limit is reached at m0.hinge"]),
+        (50.0 * (1 - 1e-9), []),
+    ):
+        forces = rows.copy()
+        forces[1, 0] = tau, 1e9
+        way = Rehearsal(np.arange(3.0), rows, rows, forces, diverged=False)
+        assert trial_of(law)._at_limit(way) == words
+
+
+def test_zero_dynamics_that_grow_are_a_reason():
+    """Upright, a rigid double pendulum falls with the root of load over inertia."""
+    acrobot = examples.double_pendulum(l1=1.0, l2=1.5).model("physical")
+    law = PartialLinearization(acrobot, ["m1.hinge"], 9.0, 6.0, passive=["m0.hinge"])
+    rate = np.sqrt(9.81 * (1.5 + 2 * 1.0) / (1.0 * 2 + 1.5**2 + 2 * 1.5))
+    upright = trial_of(law, goal=[np.pi, 0.0])
+    assert upright._zero_dynamics() == [f"the zero dynamics grow with {rate:.3g} 1/s"]
+    assert trial_of(law)._zero_dynamics() == []
+    assert trial_of(ComputedTorque(acrobot))._zero_dynamics() == []
+
+
+def test_steps_alone_are_those_of_one_joint_after_the_other(crab):
+    law = ComputedTorque(crab, passive=[crab.joint_names[3]])
+    goals, begin = np.zeros((2, 6)), 0.1 * np.arange(12.0).reshape(2, 6)
+    alone = _Trial(law, 1.0, 1.0, goals, begin)._alone()
+    motors = [1, 2, 4, 5]  # the first one is at its goal
+    np.testing.assert_array_equal(alone.begin, (np.eye(6) * begin[0])[motors])
+    np.testing.assert_array_equal(alone.goals, np.zeros((4, 6)))
+
+
 # -- certificates ----------------------------------------------------------------------------------
+
+
+def test_a_way_is_rehearsed_for_eight_time_constants_and_twenty_seconds_at_most(
+    rail, monkeypatch
+):
+    durations = []
+
+    def spied(law, at, q, v, duration):
+        durations.append(duration)
+        return rehearsed(law, at, q, v, 0.01)
+
+    monkeypatch.setattr(certificate, "rehearsed", spied)
+    for rate in (4.0, 0.5, 0.3):
+        law = ComputedTorque(rail, rate**2, 2 * rate, torque_limit=1e3)
+        law.certificate([0.0], start=([0.1], [0.0]))
+    assert durations == pytest.approx([2.0, 16.0, 20.0], rel=1e-6)
+
+
+def test_energy_is_checked_in_32_random_states(pendulum):
+    found = [x.why for x in PdGravity(pendulum).certificate().findings if "Lyapunov" in x[0]]
+    assert found[0].endswith("in 32 random states")
+
 
 
 @pytest.mark.parametrize(
