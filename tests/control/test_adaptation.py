@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from scipy.optimize import brentq
 
 from modurob import Organism, StateError, examples
 from modurob.control import (
@@ -70,6 +71,15 @@ def test_gains_of_torque_are_carried_per_inertia():
     law = PdGravity(old, kp=30 * m_old, kd=10 * m_old).rebuilt(new)
     np.testing.assert_allclose(law.kp[:3], 30 * m_old)
     np.testing.assert_allclose(law.kp[3:], 30 * m_new[3:])
+
+
+def test_gains_and_limits_of_independent_pids_are_carried_per_inertia():
+    old, new = models()
+    m_old, m_new = gains.joint_inertia(old), gains.joint_inertia(new)
+    law = IndependentPid(old, *(k * m_old for k in (30, 0.1, 30)), integral_limit=5 * m_old)
+    pid = law.rebuilt(new).pid
+    for found, share in ((pid.kp, 30), (pid.ki, 0.1), (pid.kd, 30), (pid.integral_limit, 5)):
+        np.testing.assert_allclose(found, share * np.append(m_old, m_new[3:]))
 
 
 def test_gains_from_a_settling_time_are_made_for_the_new_body():
@@ -345,6 +355,37 @@ def test_no_motion_after_a_change_leaves_its_bound(law):
         q, v = new.step(q, v, one.command(k * 1e-3, q, v, goal), 1e-3)
     assert worst <= report.bound
     assert worst == pytest.approx(report.peak.max(), rel=0.05)
+
+
+def test_a_transient_of_one_joint_is_that_of_two_poles():
+    """e = 3 exp(-2 t) - 2 exp(-3 t), looked at a thousand times in twelve time constants."""
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    begin, rest, step = np.array([0.5]), np.zeros(1), 12 / 2 / 1000
+    found = transient(ComputedTorque(rail, 6.0, 5.0), begin, rest, [0.0])
+    settles = brentq(lambda t: 3 * np.exp(-2 * t) - 2 * np.exp(-3 * t) - 0.02, 0.5, 9)
+    assert found.settled == pytest.approx(np.ceil(settles / step) * step, abs=1e-9)
+    assert found.peak.item() == 0.5
+    mass = rail.mass_matrix([0.0]).item()  # the torque is the largest at the start
+    assert found.torque.item() == pytest.approx(mass * 6 * 0.5)
+    nothing = transient(ComputedTorque(rail, 6.0, 5.0), rest, rest, [0.0])
+    assert (nothing.settled, nothing.bound, nothing.peak.item()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("dt", "apart"), [(0.1, 1), (7e-4, 8)])
+def test_a_transient_of_a_sampled_law_is_counted_in_samples(dt, apart):
+    """Of a double integrator whose input is held; of fast samples about a thousand are seen."""
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    law = ComputedTorque(rail, 6.0, 5.0, sample_time=dt)
+    A = np.array([[1, dt], [0, 1]]) - np.outer([dt * dt / 2, dt], [6.0, 5.0])
+    rate = -np.log(np.abs(np.linalg.eigvals(A)).max()) / dt
+    samples = apart * np.arange(int(12 / rate / dt / apart))
+    path = np.array([np.linalg.matrix_power(A, k) @ [0.5, -1.0] for k in samples])
+    found = transient(law, [0.5], [-1.0], [0.0])
+    last = samples[np.abs(path[:, 0]) > 0.01].max()
+    assert found.settled == pytest.approx((last + apart) * dt)
+    assert found.decay == pytest.approx(rate)
+    force = rail.mass_matrix([0.0]).item() * np.abs(path @ [6.0, 5.0]).max()
+    assert found.torque.item() == pytest.approx(force)
 
 
 def test_an_unstable_loop_has_no_bound():

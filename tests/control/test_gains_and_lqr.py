@@ -239,6 +239,20 @@ def test_discrete_lqr_solves_the_riccati_equation_of_the_sampled_crane():
     np.testing.assert_allclose(best, K, rtol=0, atol=RICCATI * np.abs(K).max())
 
 
+def test_default_weights_of_a_slide_have_the_gains_of_the_riccati_equation_by_hand():
+    """Of x'' = u with weights q0, q1 and r: sqrt(q0 / r), and sqrt(2 sqrt(q0 / r) + q1 / r).
+
+    Errors weigh three times as much as the torque of a second's settling, and rates as much as
+    errors that decay to 0.6 % in it.
+    """
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical", gravity=(0, 0, 0))
+    mass, k0 = rail.mass_matrix([0.0]).item(), gains.settling_factor(1.0) ** 2
+    first = np.sqrt(3) * k0
+    second = np.sqrt(2 * first + 3 * k0**2 / np.log(0.3 * 0.02) ** 2)
+    np.testing.assert_allclose(Lqr(rail).K[0], [mass * first, mass * second], rtol=1e-9)
+    assert 0.5 < gains.settling_time(first, second) < 1.0
+
+
 def test_lqr_calms_the_load_of_the_crane():
     law = crane(Q=[1, 10, 1, 1], R=0.01)
     model = law.model

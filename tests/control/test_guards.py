@@ -36,7 +36,7 @@ from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import _upper_bound, settling_factor
 from modurob.control.plants import side_by_side
 from modurob.control.promise import _steps, _Trial
-from modurob.control.references import Quintic, Recorded, SetPoint, minimum_jerk, slowed
+from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
 from modurob.drawing.charts import PALETTE
 from modurob.equations.links import SLIP_SPEED
@@ -384,6 +384,14 @@ def test_gains_are_judged_without_the_gravity_that_a_law_does_not_know():
     assert not IndependentPid.cancels_gravity
     with complains(StateError, "unstable: pole"):
         IndependentPid(upright, 1.0, 50.0, 1.0)
+
+
+def test_gains_of_a_law_that_knows_gravity_are_judged_with_it():
+    """Upright, a torque that is held for half a second lets the pendulum fall."""
+    gains = {"stiffness": 0.001, "damping": 0.02, "inertia": 0.1, "sample_time": 0.5}
+    JointImpedance(examples.double_pendulum().model("physical", gravity=(0, 0, 0)), **gains)
+    with complains(StateError, "sample_time of 0.5 s is too long for these gains"):
+        JointImpedance(examples.double_pendulum().model("physical", gravity=(0, 0, 9.81)), **gains)
 
 
 def test_results_of_laws_are_values(pendulum):

@@ -122,6 +122,24 @@ def test_motions_that_the_body_does_not_feel_decay_with_the_settling_time(arm):
         assert a @ free == pytest.approx(expected * small, rel=0.01)
 
 
+def test_the_null_space_of_default_gains_has_what_a_hundredth_of_the_compliance_leaves():
+    """One hinge: the body's inertia is M / |J|^2 less a part of 1 / 601, 0.01 of a sixth.
+
+    Its own force is that of the chord to the goal and of the angle, the null space's that of the
+    angle alone.
+    """
+    model = examples.snake(2).model("physical", gravity=(0, 0, 0))
+    law, goal, q, rest = CartesianImpedance(model, settling_time=2.0), 1.4, np.array([-0.6]), [0.0]
+    J = model.jacobian(q, model.nbodies - 1, "aligned")[:, 0]
+    arm, angle = J[:3] @ J[:3], goal - q[0]  # square of the radius
+    mass, k0 = model.mass_matrix(q).item(), gains.from_settling_time(2.0)[0]
+    own = (arm * np.sin(angle) + angle) / (arm + 1)
+    expected = mass * k0 * (600 * own + angle) / 601
+    found = law.command(0.0, q, np.array(rest), [goal]).item()
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert abs(own / angle - 1) > 1e-3
+
+
 def test_stiffness_and_damping_follow_from_an_inertia_and_a_settling_time(arm):
     law = JointImpedance(arm, inertia=0.2, settling_time=0.5)
     k0, k1 = gains.from_settling_time(0.5)

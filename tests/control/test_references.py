@@ -133,6 +133,10 @@ def test_a_recorded_trajectory_of_a_free_body_keeps_its_joints():
         t=rows, q=np.outer(rows, np.arange(9)), v=np.outer(rows, np.ones(8))
     )
     np.testing.assert_allclose(Recorded.of(trajectory)(2.0).q, [14, 16], atol=ROUNDING)
+    np.testing.assert_allclose(Recorded.of(trajectory, hold=True)(9.0).q, [28, 32], atol=ROUNDING)
+    for t in (-0.1, 4.1):
+        with complains(StateError, "lasts from 0 to 4 s", f"got t = {t:g} s"):
+            Recorded.of(trajectory)(t)
 
 
 def test_a_slowed_gait_keeps_its_path_and_the_limits(crab):

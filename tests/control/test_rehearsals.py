@@ -8,7 +8,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.control import ComputedTorque, closed_loop, robustness
-from modurob.control.robustness import _Block, _Study
+from modurob.control.robustness import _Block, _simulated, _Study
 from modurob.stepping import FixedStep
 from modurob.stepping.motion import Stopped
 from oracles import complains
@@ -82,6 +82,18 @@ def test_a_rehearsal_ends_where_it_runs_away(crab):
     assert found.diverged
     assert len(found.t) < 1001
     assert np.abs(found.v[:-1]).max() < 1e6
+
+
+def test_motions_faster_than_any_robot_have_run_away():
+    """A step of x with two poles at -w reaches w x / e: 1000 km/s, or 1 km/s in a study."""
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    law, zero = ComputedTorque(rail, 36.0, 12.0, sample_time=0.01), np.zeros(1)
+    for fastest, lost in ((0.9e6, False), (1.2e6, True)):
+        goal = np.array([fastest * np.e / 6])
+        assert closed_loop.rehearsed(law, goal, zero, zero, 0.3).diverged is lost
+    goals = np.array([[0.9e3], [1.2e3]]) * np.e / 6
+    block = _Block(law, np.ones((1, len(rail.mass))), 0.0, goals, (0, 0), zero, 30, 0.02)
+    assert _simulated(block).lost.tolist() == [False, True]
 
 
 def test_a_long_rehearsal_is_cut(crab, monkeypatch):
