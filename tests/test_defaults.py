@@ -117,6 +117,7 @@ DEFAULTS = [
     (tune, {"seed": 0, "effort": 0.02, "population": 32}),
     (Population, {"hinges": "dyad", "base": "free", "gravity": (0, 0, -9.81)}),
     (Population.from_genotypes, {"gravity": (0, 0, -9.81)}),
+    (Population.from_tables, {"hinges": "dyad", "gravity": (0, 0, -9.81)}),
     (Population.rollout, {"dt": 0.001, "target": "cpu", "begin": 0, "servo_rate": 30}),
     (Population.stepper, {"dt": 0.001, "servo_rate": 30}),
     (JointWaves, {"phase": 0, "offset": 0, "frequency": 1}),

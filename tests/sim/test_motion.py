@@ -20,7 +20,7 @@ from modurob.stepping.ground import corner_depths, corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
 from modurob.stepping.stops import LinearStops, StopForces
 from oracles import complains
-from oracles.blocks import cylinder
+from oracles.blocks import block, cylinder
 
 ROUNDING = 1e-12
 SNAKE = examples.snake(3)
@@ -314,6 +314,48 @@ def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():
     law, other = (GroundContact(Ground(), FREE, SNAKE, q, h).law for h in (None, 1e-3))
     assert law.stiffness == pytest.approx(other.stiffness, rel=1e-12)
     assert law[3] == np.inf  # no limit of the damping by a step
+
+
+BLOCK = block((0.1, 0.1, 0.05), 2.0)
+BLOCK_MODEL = BLOCK.model(base="free")
+
+
+def on_block(ground, step, q=None):
+    return GroundContact(ground, BLOCK_MODEL, BLOCK, BLOCK_MODEL.neutral() if q is None else q, step)
+
+
+@pytest.mark.parametrize("step", [2e-3, 1e-3, 2.5e-4])
+def test_the_law_of_the_ground_has_the_numbers_of_its_page(step):
+    """docs/theory/contact.md; a box turns fastest about its normal: lambda = 12 / mass."""
+    contact = on_block(Ground(friction=0.3), step)
+    law, rate = contact.law, 0.8 / step
+    k = rate**2 * 2.0 / 12
+    assert contact.rate == pytest.approx(rate)
+    assert contact.largest_step == pytest.approx(step)
+    expected = (0.3, k, max(10.0, 0.0125 * rate), 6.25 * step, 0.7 * k, 0.7 * k / rate)
+    assert tuple(law) == pytest.approx(expected)
+    assert law.limit == pytest.approx(4 / (step * rate**2))
+
+
+def test_a_given_ground_may_turn_a_body_by_a_radian_in_a_step():
+    step = 1e-3
+    k = 2.0 / 12 / step**2
+    assert on_block(Ground(stiffness=k), step).rate * step == pytest.approx(1.0)
+    with complains(StateError, "too long for a ground of", "159 Hz", "give dt = 0.00099 s or less"):
+        on_block(Ground(stiffness=1.0001 * k), step)
+
+
+def test_a_body_may_start_as_deep_as_two_weights_press_one_corner():
+    for mass_g, k in ((2.0 * 9.81, 1e4), (0.0, 1e4)):
+        model = BLOCK.model(base="free", gravity=(0.0, 0.0, -mass_g / 2.0))
+        deepest = 2 * mass_g / k + 1e-9  # rounding
+        contact = GroundContact(Ground(stiffness=k), model, BLOCK, model.neutral(), 1e-3)
+        q = model.neutral()
+        q[2] = 0.025 - deepest + 1e-11
+        np.testing.assert_array_equal(contact.started(q), q)
+        q[2] -= 1e-10
+        with complains(StateError, "m below the ground: start it higher"):
+            contact.started(q)
 
 
 @pytest.mark.parametrize("step", [5e-4, 1e-3])
