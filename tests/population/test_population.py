@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.equations.links import SLIP_SPEED
 from modurob.population import lanes, rollout
 from modurob.population.groups import _ordered, lane_groups
 from modurob.population.poses import fastest_rates
@@ -458,6 +459,67 @@ def test_starts_are_padded_with_zeros_and_have_unit_quaternions(cubes):
     q[4, 3:7] *= 0.9985
     with pytest.raises(mr.StateError, match=r"start q\[4, 3:7\] is a unit quaternion .*got 0.9985"):
         cubes.stepper(start=q)
+
+
+def given_task(population, duration, dt, every=None, begin=0.0):
+    return task_of(
+        population.tables, duration, dt, *[None] * 6, every, "auto", "float64", begin, strict=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("duration", "dt", "steps"),
+    [(0.3, 0.1, 3), (0.3 * (1 + 1e-13), 0.1, 3), (0.3001, 0.1, 4), (10.05, 0.1, 101), (0.1, 0.1, 1)],
+)
+def test_steps_of_a_rollout_are_as_few_as_dt_allows(cubes, duration, dt, steps):
+    task = given_task(cubes, duration, dt)
+    assert (task.steps, task.records) == (steps, 1)
+    assert task.step == pytest.approx(duration / steps, rel=1e-15)
+    assert task.stops == [(steps, 1)]
+
+
+def test_records_and_the_begin_of_ways_are_on_whole_steps(cubes):
+    for every, record in ((0.2 * (1 + 0.9e-6), 2), (0.2 * (1 - 0.9e-6), 2), (5.0, 50)):
+        assert given_task(cubes, 0.5, 0.1, every).record == record
+    assert given_task(cubes, 0.5, 0.1, 5.0).stops == [(5, 1)]
+    for every in (0.2 * (1 + 1.1e-6), 0.2 * (1 - 1.1e-6), 0.01):
+        with pytest.raises(mr.StateError, match=r"is no multiple of the step of 0\.1 s"):
+            given_task(cubes, 0.5, 0.1, every)
+    for begin, first in ((0.0, 0), (0.14, 1), (0.16, 2), (0.5, 5)):
+        assert given_task(cubes, 0.5, 0.1, begin=begin).begin == first
+    stops = given_task(cubes, 0.5, 0.1, 0.2, 0.3).stops
+    assert stops == [(2, 1), (3, 0), (4, 2), (5, 3)]
+
+
+def test_results_have_no_negative_zeros_and_bodies_that_fail_no_numbers(cubes):
+    task = given_task(cubes, 0.5, 0.1, 0.2)
+    reached = rollout.Reached.empty(cubes.tables, task)
+    reached = reached._replace(q=task.q, v=-task.v, work=-np.zeros(len(cubes)))
+    reached.v[1, 2] = np.inf
+    found = rollout.finished(cubes.tables, task, reached)
+    np.testing.assert_array_equal(found.failed, np.arange(len(cubes)) == 1)
+    for array in (found.q, found.v, found.work, found.base_pose, found.center):
+        np.testing.assert_array_equal(np.isnan(array).reshape(len(cubes), -1).all(1), found.failed)
+        assert not (np.signbit(array) & (array == 0)).any()
+    np.testing.assert_allclose(found.times, [0, 0.2, 0.4, 0.5])
+
+
+def test_a_step_may_be_as_long_as_friction_and_springs_allow():
+    """Of one hinge: viscous and dry friction over inertia, the latter at rest; a soft spring."""
+    kind = mr.examples.snake(2)
+    inertia = kind.model("physical").mass_matrix([0.0]).item()
+    rough = mr.Population([kind.with_parameters(viscous=0.4, coulomb=0.03)], "physical", "fixed")
+    decay = (0.4 + 0.03 / SLIP_SPEED + 0.2) / inertia
+    assert largest_step(rough.tables, np.zeros((1, 1)), 0.0, 0.2) == pytest.approx(1 / decay)
+    smooth = mr.Population([kind], "physical", "fixed")
+    swing = np.sqrt(5.0 / inertia)
+    assert largest_step(smooth.tables, np.zeros((1, 1)), 5.0, 0.0) == pytest.approx(1 / swing)
+    fast = 30.0 * 2  # default gains decay with twice their rate, swing with it
+    assert largest_step(smooth.tables, np.zeros((1, 1)), None, None) == pytest.approx(1 / fast)
+    with pytest.raises(mr.StateError, match=r"body 0 \(1 bodies in all\): friction and kd of its"):
+        rough.stepper(1.01 / decay, None, 0.0, 0.2)
+    with pytest.raises(mr.StateError, match=r"body 0 \(1 bodies in all\): springs and kp of its"):
+        smooth.stepper(1.01 / swing, None, 5.0, 0.0)
 
 
 def test_records_are_at_multiples_of_a_time_and_at_the_end(cubes):

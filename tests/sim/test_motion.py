@@ -337,6 +337,13 @@ def test_the_law_of_the_ground_has_the_numbers_of_its_page(step):
     assert law.limit == pytest.approx(4 / (step * rate**2))
 
 
+def test_a_record_of_the_ground_has_its_channels_and_its_force():
+    q, v = state(FREE)
+    contact = GroundContact(Ground(height=-1.0), FREE, SNAKE, q, 1e-3)
+    numbers = [*contact.observed(q, v).values(), contact.force(q, v)]
+    assert contact.recorded == sum(np.size(x) for x in numbers)
+
+
 def test_a_given_ground_may_turn_a_body_by_a_radian_in_a_step():
     step = 1e-3
     k = 2.0 / 12 / step**2
