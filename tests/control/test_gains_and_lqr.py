@@ -253,6 +253,19 @@ def test_default_weights_of_a_slide_have_the_gains_of_the_riccati_equation_by_ha
     assert 0.5 < gains.settling_time(first, second) < 1.0
 
 
+def test_the_default_weight_of_a_torque_is_that_of_inertia_gravity_and_friction():
+    """One pendulum: what turns it by a radian in a second, holds it and moves it in oil."""
+    body = examples.snake(2).with_parameters(viscous=0.3)
+    model = body.model("physical", gravity=(0, 9.81, 0))
+    inertia, at = model.mass_matrix([0.0]).item(), 0.6
+    load = model.gravity_torque([at]).item()
+    slope = (model.gravity_torque([at + 1e-6]).item() - load) / 1e-6
+    assert min(abs(load), abs(slope)) > 0.1
+    needed = inertia * gains.settling_factor(1.0) ** 2 + abs(load) + abs(slope)
+    needed += -np.log(0.3 * 0.02) * 0.3
+    assert Lqr(model, [at]).R.item() == pytest.approx(needed**-2, rel=1e-5)
+
+
 def test_lqr_calms_the_load_of_the_crane():
     law = crane(Q=[1, 10, 1, 1], R=0.01)
     model = law.model

@@ -386,6 +386,25 @@ def test_gains_are_judged_without_the_gravity_that_a_law_does_not_know():
         IndependentPid(upright, 1.0, 50.0, 1.0)
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_torques_under_way_reach_a_new_body_and_added_joints_carry_their_load(base):
+    old, new = (examples.snake(n).model("physical", base, gravity=(0, 9.81, 0)) for n in (3, 5))
+    law, rest = PdGravity(old, 0.3, 0.02, sample_time=0.01, delay=0.02), np.zeros(old.nv)
+    q, sent = old.neutral(), PdGravity(old, 0.3, 0.02, sample_time=0.01)
+    law.reset(0.0, q, rest)
+    goals = np.array([[0.1, 0.2], [-0.3, 0.4], [0.5, -0.6]])
+    for goal in goals:
+        law.command(0.0, q, rest, goal)
+    grown, begin = law.rebuilt(new), new.neutral()
+    begin[new.joint_slice_q] = [0.1, -0.2, 0.3, 0.4]
+    grown.reset(0.0, begin, np.zeros(new.nv))
+    load = np.zeros(new.nv) if base == "free" else new.gravity_torque(begin)
+    for goal in goals[1:]:
+        tau = grown.command(0.0, begin, np.zeros(new.nv), np.zeros(4))[new.joint_slice_v]
+        expected = sent.command(0.0, q, rest, goal)[old.joint_slice_v]
+        np.testing.assert_allclose(tau, [*expected, *load[-2:]], rtol=0, atol=1e-12)
+
+
 def test_gains_of_a_law_that_knows_gravity_are_judged_with_it():
     """Upright, a torque that is held for half a second lets the pendulum fall."""
     gains = {"stiffness": 0.001, "damping": 0.02, "inertia": 0.1, "sample_time": 0.5}
@@ -974,6 +993,7 @@ def test_a_plot_has_panels_of_turning_and_of_sliding_joints_with_their_units(two
         "position [°]", "position [m]", "velocity [°/s]", "velocity [m/s]",
         "torque [N m]", "force [N]", "error [°]", "error [m]",
     ]  # fmt: skip
+    assert tuple(figure.get_size_inches()) == pytest.approx((8.4, 0.75 + 8 * 2.0))
     degrees, goal = 180 / np.pi, [0.1, 0.2, 0.3]
     for side, joints, scale in ((0, (0, 1), degrees), (1, (2,), 1.0)):
         place, speed, force, error = figure.axes[side::2]
@@ -992,6 +1012,8 @@ def test_a_plot_has_panels_of_turning_and_of_sliding_joints_with_their_units(two
         assert names == [*joints_here, "reference", "estimate, ±3σ", "measured"]
         low, high = force.get_ylim()
         values = run.tau[:-1, joints]
+        room = 0.12 * np.ptp(values)
+        assert (low, high) == pytest.approx((values.min() - room, values.max() + room))
         assert low < values.min() < values.max() < high
         assert high - low < 1.5 * np.ptp(values)  # limits far away do not make them flat
 
@@ -1041,12 +1063,13 @@ def test_up_to_fourteen_joints_are_named_in_a_plot_and_of_more_the_ends(count, n
     assert texts[-2:] == [model.joint_names[-1], "reference"]
 
 
-def test_every_measurement_of_a_short_run_is_a_dot(two_units):
+@pytest.mark.parametrize(("count", "apart"), [(100, 1), (1199, 1), (1200, 2)])
+def test_of_many_measurements_some_are_dots(two_units, count, apart):
     law, run = two_units
-    short = {name: x[:100] for name, x in run.channels.items()}
+    short = {name: x[:count] for name, x in run.channels.items()}
     part = SimpleNamespace(
-        t=run.t[:100], q=run.q[:100], v=run.v[:100], tau=run.tau[:100], channels=short
+        t=run.t[:count], q=run.q[:count], v=run.v[:count], tau=run.tau[:count], channels=short
     )
     plane = plot_closed_loop(part, law, SetPoint([0.1, 0.2, 0.3])).axes[1]
     (dots,) = [x for x in of_color(plane, PALETTE[2]) if x.get_marker() == "."]
-    np.testing.assert_array_equal(dots.get_xdata(), run.t[:99])
+    np.testing.assert_array_equal(dots.get_xdata(), run.t[: count - 1 : apart])

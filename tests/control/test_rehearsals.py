@@ -8,7 +8,8 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.control import ComputedTorque, closed_loop, robustness
-from modurob.control.robustness import _Block, _simulated, _Study
+from modurob.control.robustness import Robustness, _Block, _case, _simulated, _Study
+from modurob.executors import LocalExecutor
 from modurob.stepping import FixedStep
 from modurob.stepping.motion import Stopped
 from oracles import complains
@@ -166,6 +167,54 @@ def test_the_default_limit_is_seventy_percent_of_what_the_design_needs(crab):
     assert (designed.name, limited.name) == ("as designed", "torque limits")
     assert designed.saturated == 0
     assert 0 < limited.saturated < 1
+
+
+class Watched(LocalExecutor):
+    """An executor that keeps what it is given."""
+
+    def map(self, function, items, progress=None):
+        items = list(items)
+        self.blocks.append(items)
+        return super().map(function, items, progress)
+
+
+@pytest.mark.parametrize(("gravity", "step"), [((0, 0, 0), 0.5), ((0, 0, -9.81), 1e-3)])
+def test_the_default_limit_is_a_share_of_the_first_pull_or_what_rests(gravity, step):
+    """A slide is pulled the most at the start of its largest step: by mass k0 e, and its weight."""
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical", gravity=gravity)
+    law, executor = ComputedTorque(rail, 36.0, 12.0, sample_time=0.01), Watched(1)
+    executor.blocks = []
+    options = {"masses": 0, "delay": 0, "noise": 0, "runs": 5, "duration": 0.05}
+    robustness(law, step, **options, executor=executor)
+    (designed,), (limited,) = executor.blocks
+    np.testing.assert_array_equal(designed.law.torque_limit, np.inf)
+    mass, load = rail.mass_matrix([0.0]).item(), rail.gravity_torque([0.0]).item()
+    pulls = np.abs(mass * 36.0 * designed.goals + load)
+    expected = max(0.7 * pulls.max(), load)
+    assert limited.law.torque_limit.item() == pytest.approx(expected)
+    assert (expected == load) == (gravity[2] != 0)
+
+
+def test_a_row_of_a_table_is_made_of_all_its_runs():
+    """Settling times, overshoots, mean squares, lost runs and shares of saturated samples."""
+    outcomes = np.array([
+        [0.5, np.inf, 0.9, 0.7, np.nan],
+        [0.02, 0.3, 0.0, 0.1, np.nan],
+        [0.01, 0.07, 0.02, 0.02, np.nan],
+        [0, 0, 0, 0, 1],
+        [0.0, 0.5, 0.25, 0.25, 0.25],
+    ])  # fmt: skip
+    found = _case("masses", outcomes)
+    assert found[:2] == ("masses", 5)
+    assert found[2:] == pytest.approx((0.6, 0.7, 0.3, np.sqrt(0.03), 0.25, 0.2))
+    lost = _case("lost", outcomes[:, [4]])
+    np.testing.assert_array_equal(lost[2:], [0.0, np.nan, np.nan, np.nan, 0.25, 1.0])
+    assert str(Robustness("a law", 1.5, 0.02, (found, lost))).splitlines() == [
+        "a law, 1.5 s",
+        " " * 26 + "settled     time  overshoot     error  saturated  diverged",
+        "masses                      60.0%  0.700 s      30.0%   1.7e-01      25.0%     20.0%",
+        "lost                         0.0%        -          -         -      25.0%    100.0%",
+    ]
 
 
 def test_the_default_limit_does_not_depend_on_the_other_conditions(crab):

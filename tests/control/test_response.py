@@ -113,6 +113,14 @@ def test_the_steady_error_is_that_of_the_last_tenth_of_the_time():
     np.testing.assert_allclose(found.ripple, 0.2 / np.sqrt(12), rtol=1e-3)
 
 
+def test_between_two_samples_the_response_is_a_straight_line():
+    first = step_response([3.0, 4.0, 5.0], [[0.0], [1.0], [1.0]], [1.0])
+    assert (first.rise[0], first.settling[0]) == pytest.approx((0.8, 0.98))
+    last = step_response([3.0, 4.0, 5.0], [[0.0], [0.5], [1.0]], [1.0])
+    assert (last.rise[0], last.settling[0]) == pytest.approx((1.6, 1.96))
+    assert (first.overshoot[0], last.overshoot[0]) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "pieces"),
     [
