@@ -448,6 +448,14 @@ def test_every_law_refuses_gains_that_are_too_fast_for_its_samples(make, pendulu
         make(pendulum)
 
 
+def test_an_inertia_of_a_body_is_not_judged_in_one_pose(pendulum):
+    """Stability then depends on the pose; for joints it does not."""
+    fast = {"stiffness": 1e6, "damping": 1e4, "inertia": 1.0, "sample_time": 0.01}
+    CartesianImpedance(pendulum, **fast)
+    with complains(StateError, "too long for these gains"):
+        JointImpedance(pendulum, **fast)
+
+
 def test_slow_growth_is_refused_beside_fast_decay(pendulum):
     with complains(StateError, "unstable: pole 0.00999 1/s"):
         ComputedTorque(pendulum, -0.1 * np.eye(2), 10.0)
@@ -601,9 +609,7 @@ def test_steps_alone_are_those_of_one_joint_after_the_other(crab):
 # -- certificates ----------------------------------------------------------------------------------
 
 
-def test_a_way_is_rehearsed_for_eight_time_constants_and_twenty_seconds_at_most(
-    rail, monkeypatch
-):
+def test_a_way_is_rehearsed_for_eight_time_constants_and_twenty_seconds_at_most(rail, monkeypatch):
     durations = []
 
     def spied(law, at, q, v, duration):
@@ -620,7 +626,6 @@ def test_a_way_is_rehearsed_for_eight_time_constants_and_twenty_seconds_at_most(
 def test_energy_is_checked_in_32_random_states(pendulum):
     found = [x.why for x in PdGravity(pendulum).certificate().findings if "Lyapunov" in x[0]]
     assert found[0].endswith("in 32 random states")
-
 
 
 @pytest.mark.parametrize(
@@ -868,6 +873,37 @@ def test_the_memory_of_a_law_that_learns_is_the_torque_at_rest_that_it_learned()
     np.testing.assert_allclose(after - before, expected, rtol=1e-3)
     for given, same in zip(law.memory(dt), law.memory(dt, model.neutral()), strict=True):
         np.testing.assert_array_equal(given, same)
+
+
+def test_known_errors_are_known_to_the_law_of_the_next_body():
+    """They go on as designed, from the last command to the first of the new body."""
+    old, new = (examples.snake(n).model("physical") for n in (3, 5))
+    law, dt, rest = Adaptive(old, adaptation=50.0, sample_time=0.01), 0.01, np.zeros(2)
+    e, goal = np.array([0.3, -0.2]), np.zeros(2)
+    law.command(0.0, e, rest, goal)
+    slow = law.rate * e  # both poles at -rate, from rest
+    later = (e + slow * dt) * np.exp(-law.rate * dt), -law.rate * slow * dt * np.exp(-law.rate * dt)
+    q, v = (np.append(x, [0.0, 0.0]) for x in later)
+    kept, forgets = law.rebuilt(new), law.rebuilt(new)
+    forgets._expected[:] = 0.0
+    changes = []
+    for twin in (kept, forgets):
+        assert twin.adaptation.tolist() == [50.0] * 5
+        twin.reset(dt, q, v)
+        twin.command(dt, q, v, np.zeros(4))
+        changes.append(np.abs(twin.factors - np.eye(4)).max())
+    assert changes[0] < 0.02 * changes[1]
+    near = law.rate * dt  # the acceleration is held for a sample
+    np.testing.assert_allclose(kept._expected[:, :2], later, rtol=2 * near)
+    assert not kept._expected[:, 2:].any()
+
+
+def test_another_clock_does_not_change_how_fast_a_law_learns(pendulum):
+    law = Adaptive(pendulum, sample_time=1e-3)
+    slow = law.changed(sample_time=0.05)
+    np.testing.assert_array_equal(slow.adaptation, law.adaptation)
+    assert Adaptive(pendulum, sample_time=0.05).adaptation.max() < law.adaptation.max()
+    assert law.changed(adaptation=0.25).adaptation.tolist() == [0.25] * len(pendulum.mass)
 
 
 def test_a_spread_is_one_or_more(pendulum):

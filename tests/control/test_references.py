@@ -109,7 +109,32 @@ def test_a_spline_goes_through_its_waypoints_smoothly():
         np.testing.assert_allclose(curve(t - 1e-9).a, curve(t + 1e-9).a, atol=1e-6)
 
 
+def test_limits_of_a_reference_are_looked_at_in_2001_instants(crab):
+    for look in (excesses, slowed):
+        asked = []
+        look(lambda t: (asked.append(t), wave(t))[1], crab, 3.0, rate=1.0)  # noqa: B023
+        np.testing.assert_allclose(asked, np.linspace(0, 3, 2001), rtol=0, atol=ROUNDING)
+
+
+def test_limits_may_be_exceeded_by_rounding(crab):
+    """A billionth of the limit and of one."""
+    for off, names in ((0.9e-9, []), (1.1e-9, ["m1.hinge"])):
+        rate = 3.0 + off * 4.0
+        way = Reference(np.zeros(3), np.array([-rate, 0, 0]), np.zeros(3))
+        assert [x.joint for x in excesses(lambda t: way, crab, 1.0, rate=3.0)] == names  # noqa: B023
+    edge = np.where([True, False, True], crab.upper, crab.lower)
+    for off, fits in ((0.9e-9, True), (1.1e-9, False)):
+        place = edge * (1 + off / np.abs(edge))
+        for ends in ((place, np.zeros(3)), (np.zeros(3), place)):
+            if fits:
+                minimum_jerk(*ends, 1.0, model=crab)
+            else:
+                with complains(StateError, "beyond the joint limits of m1.hinge, m3.hinge, m5"):
+                    minimum_jerk(*ends, 1.0, model=crab)
+
+
 def test_steps_jump_at_their_times():
+    np.testing.assert_array_equal(Steps([0.5], [A])(0.0).q, A)  # one place is enough
     steps = Steps([0.5, 1.0], [A, B])
     for t, place in ((0.0, A), (0.5, A), (0.999, A), (1.0, B), (7.0, B)):
         np.testing.assert_array_equal(steps(t).q, place)

@@ -120,6 +120,14 @@ def test_steps_are_thirty_to_a_hundred_percent_either_way(crab):
     assert 0.4 < (moves > 0).mean() < 0.6
 
 
+def test_steps_begin_and_end_within_the_joint_limits():
+    """From the neutral pose, or from the limit that is closest to it."""
+    narrow = examples.snake(4).with_parameters(limits=(0.2, 0.4)).model("physical")
+    found = study(narrow, 200)
+    np.testing.assert_array_equal(found.start, 0.2)
+    assert (found.goals.min(), found.goals.max()) == (0.2, 0.4)
+
+
 def test_a_run_takes_three_settling_times_and_four_seconds_at_most(crab):
     for settling, duration in ((0.5, 1.5), (1.3, 3.9), (1.4, 4.0), (2.0, 4.0)):
         found = study(crab, sample_time=1e-4, settling_time=settling)

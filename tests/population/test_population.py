@@ -469,7 +469,7 @@ def given_task(population, duration, dt, every=None, begin=0.0):
 
 @pytest.mark.parametrize(
     ("duration", "dt", "steps"),
-    [(0.3, 0.1, 3), (0.3 * (1 + 1e-13), 0.1, 3), (0.3001, 0.1, 4), (10.05, 0.1, 101), (0.1, 0.1, 1)],
+    [(0.3, 0.1, 3), (0.3 * (1 + 1e-13), 0.1, 3), (0.3001, 0.1, 4), (10.05, 0.1, 101), (1, 1, 1)],
 )
 def test_steps_of_a_rollout_are_as_few_as_dt_allows(cubes, duration, dt, steps):
     task = given_task(cubes, duration, dt)

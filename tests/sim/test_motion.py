@@ -320,8 +320,8 @@ BLOCK = block((0.1, 0.1, 0.05), 2.0)
 BLOCK_MODEL = BLOCK.model(base="free")
 
 
-def on_block(ground, step, q=None):
-    return GroundContact(ground, BLOCK_MODEL, BLOCK, BLOCK_MODEL.neutral() if q is None else q, step)
+def on_block(ground, step):
+    return GroundContact(ground, BLOCK_MODEL, BLOCK, BLOCK_MODEL.neutral(), step)
 
 
 @pytest.mark.parametrize("step", [2e-3, 1e-3, 2.5e-4])
