@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from modurob import StateError, examples, simulate
 from modurob.control import ComputedTorque, IndependentPid, Lqr, PdGravity, gains
 from modurob.control.closed_loop import linearized
+from modurob.control.lqr import _weight
 from oracles import complains
 
 ROUNDING = 1e-9
@@ -83,6 +84,7 @@ def test_errors_are_settled_after_the_settling_time_and_not_before(damping, time
 def test_an_unstable_error_never_settles():
     assert gains.settling_time(-1.0, 1.0) == np.inf
     assert gains.settling_time(1.0, 1.0, 2.0) == np.inf  # Routh: kp kd > ki
+    assert gains.settling_time(0.0, 1.0) == np.inf
 
 
 def test_poles_give_the_thesis_gains():
@@ -310,6 +312,12 @@ def test_lqr_says_what_it_cannot_do():
         crane(Q=[1, 2, 3])
     with complains(StateError, "R is", "(2,)"):
         crane(R=[1, 2])
+
+
+def test_weights_may_be_negative_by_rounding():
+    np.testing.assert_array_equal(_weight("Q", [2.0, -1e-9], 2), np.diag([2.0, -1e-9]))
+    with complains(StateError, "Q is a weight", "eigenvalue -3e-09 is negative"):
+        _weight("Q", [2.0, -3e-9], 2)
 
 
 def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():

@@ -513,6 +513,19 @@ def test_a_miss_without_another_reason_is_one_of_the_gains(rail):
     assert found == f"small errors decay with {rate:.3g} 1/s and overshoot by {-min(path):.0%}"
 
 
+def test_a_loop_that_does_not_decay_is_simulated_for_a_second(rail, monkeypatch):
+    durations = []
+
+    def spied(law, at, q, v, duration, limited=False):
+        durations.append(duration)
+        return rehearsed(law, at, q, v, 0.05)._replace(diverged=True)
+
+    monkeypatch.setattr(promise, "rehearsed", spied)
+    late = ComputedTorque(rail, 36.0, 12.0, sample_time=0.05, delay=0.5)
+    assert late.promise([0.05]).reasons == ("the motion diverges at 0.05 s",)
+    assert durations == [1.0]
+
+
 def test_joints_that_settle_in_time_alone_disturb_each_other(pendulum):
     (found,) = JointImpedance(pendulum, sample_time=0.1).promise([0.8, 0.5]).reasons
     assert found.startswith("coupling between joints: alone each settles in 1.0")
@@ -947,6 +960,40 @@ def test_torques_on_the_way_are_compared_with_limits_however_small_they_are():
         assert "'m1.joint'" in torques.why
 
 
+def test_motors_and_integrals_may_need_all_that_they_have(pendulum):
+    load, at = np.abs(pendulum.gravity_torque([0.3, 0.2])), [0.3, 0.2]
+    for more, holds in ((0.0, True), (-1e-9, False)):
+        law = ComputedTorque(pendulum, torque_limit=load + more)
+        (found,) = [x for x in law.certificate(at).findings if x[0].startswith("motors hold")]
+        assert found.holds is holds
+        pid = IndependentPid(pendulum, integral_limit=load + more)
+        short = [x for x in pid.certificate(at).findings if x[0] == "the integral carries the load"]
+        assert [x.holds for x in short] == ([] if holds else [False])
+    law = PdGravity(pendulum, np.eye(2), np.diag([1.0, 0.0]))
+    assert "kd is not positive definite: 0" in [x.why for x in law.certificate().failures]
+
+
+def test_a_motor_that_gives_all_it_has_is_not_yet_beyond_its_limit(rail):
+    """The integral grows by ki e dt = 0.25, to a force of 0.75; beyond, it is held."""
+    for limit, integral in ((0.75, 0.25), (0.74, 0.0)):
+        law = IndependentPid(rail, 1.0, 1.0, 1.0, torque_limit=limit, sample_time=0.1)
+        for t in (0.0, 0.5):
+            law.command(t, np.zeros(1), np.zeros(1), np.full(1, 0.5))
+        assert law.record()["integral"].item() == integral
+
+
+def test_a_way_is_rehearsed_with_an_empty_memory(pendulum):
+    used, fresh = (PidLinearized(pendulum, 9.0, 5.0, 6.0, sample_time=0.01) for _ in range(2))
+    goal, rest = np.array([0.3, -0.2]), np.zeros(2)
+    for k in range(5):
+        used.command(0.1 * k, rest, rest, np.ones(2))
+    kept = used.record()["integral"].copy()
+    ways = [rehearsed(law, goal, rest, rest, 0.05).tau for law in (used, fresh)]
+    np.testing.assert_array_equal(*ways)
+    assert kept.all()
+    np.testing.assert_array_equal(used.record()["integral"], kept)
+
+
 def test_twenty_seconds_of_a_way_that_never_settles_are_rehearsed():
     """Upright, a weak PID falls, ever faster."""
     upright = examples.double_pendulum().model("physical", gravity=(0, 0, 9.81))
@@ -1099,13 +1146,12 @@ def test_up_to_fourteen_joints_are_named_in_a_plot_and_of_more_the_ends(count, n
     assert texts[-2:] == [model.joint_names[-1], "reference"]
 
 
-@pytest.mark.parametrize(("count", "apart"), [(100, 1), (1199, 1), (1200, 2)])
-def test_of_many_measurements_some_are_dots(two_units, count, apart):
+def test_every_measurement_of_a_short_run_is_a_dot(two_units):
     law, run = two_units
-    short = {name: x[:count] for name, x in run.channels.items()}
+    short = {name: x[:100] for name, x in run.channels.items()}
     part = SimpleNamespace(
-        t=run.t[:count], q=run.q[:count], v=run.v[:count], tau=run.tau[:count], channels=short
+        t=run.t[:100], q=run.q[:100], v=run.v[:100], tau=run.tau[:100], channels=short
     )
     plane = plot_closed_loop(part, law, SetPoint([0.1, 0.2, 0.3])).axes[1]
     (dots,) = [x for x in of_color(plane, PALETTE[2]) if x.get_marker() == "."]
-    np.testing.assert_array_equal(dots.get_xdata(), run.t[: count - 1 : apart])
+    np.testing.assert_array_equal(dots.get_xdata(), run.t[:99])

@@ -112,7 +112,7 @@ def test_a_spline_goes_through_its_waypoints_smoothly():
 def test_limits_of_a_reference_are_looked_at_in_2001_instants(crab):
     for look in (excesses, slowed):
         asked = []
-        look(lambda t: (asked.append(t), wave(t))[1], crab, 3.0, rate=1.0)  # noqa: B023
+        look(lambda t, asked=asked: (asked.append(t), wave(t))[1], crab, 3.0, rate=1.0)
         np.testing.assert_allclose(asked, np.linspace(0, 3, 2001), rtol=0, atol=ROUNDING)
 
 
@@ -121,7 +121,7 @@ def test_limits_may_be_exceeded_by_rounding(crab):
     for off, names in ((0.9e-9, []), (1.1e-9, ["m1.hinge"])):
         rate = 3.0 + off * 4.0
         way = Reference(np.zeros(3), np.array([-rate, 0, 0]), np.zeros(3))
-        assert [x.joint for x in excesses(lambda t: way, crab, 1.0, rate=3.0)] == names  # noqa: B023
+        assert [x.joint for x in excesses(lambda t, way=way: way, crab, 1.0, rate=3.0)] == names
     edge = np.where([True, False, True], crab.upper, crab.lower)
     for off, fits in ((0.9e-9, True), (1.1e-9, False)):
         place = edge * (1 + off / np.abs(edge))

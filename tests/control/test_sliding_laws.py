@@ -332,6 +332,18 @@ def test_the_robust_term_of_a_slide_is_twice_the_error_of_the_mass_times_its_acc
         assert found == pytest.approx(-mass * 4.0 * e * (1 + 2 * 0.3), rel=1e-6)
 
 
+def test_for_exact_masses_the_robust_law_has_no_robust_term():
+    model = MODELS["crab"]()
+    (q, v, aim), law = state(model, 3), Robust(model, mass_error=0.0)
+    _, motions = law._sliding(q, v, aim)
+    np.testing.assert_array_equal(
+        law.command(0.0, q, v, aim), motions.forces(law._pseudo_inertias())
+    )
+    assert Robust(model, mass_error=0.99).mass_range == pytest.approx((0.01, 1.99))
+    with complains(StateError, "mass_error", "0 to 0.99", "0.9901"):
+        Robust(model, mass_error=0.9901)
+
+
 def test_by_default_the_robust_term_adds_ten_times_the_rate_of_damping_at_most():
     model = MODELS["arm"]()
     law = Robust(model)
