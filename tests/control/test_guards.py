@@ -966,6 +966,7 @@ def test_motors_and_integrals_may_need_all_that_they_have(pendulum):
         law = ComputedTorque(pendulum, torque_limit=load + more)
         (found,) = [x for x in law.certificate(at).findings if x[0].startswith("motors hold")]
         assert found.holds is holds
+        assert found.why == "least reserve 0 N m" if holds else "to rest there" in found.why
         pid = IndependentPid(pendulum, integral_limit=load + more)
         short = [x for x in pid.certificate(at).findings if x[0] == "the integral carries the load"]
         assert [x.holds for x in short] == ([] if holds else [False])

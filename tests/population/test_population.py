@@ -675,5 +675,7 @@ def test_a_stepper_may_restart_none_and_takes_one_step_or_more(cubes):
     held = cubes.rollout(STEP_S, ground=mr.Ground())
     np.testing.assert_array_equal(stepper.q, held.q)
     q[1, 2] += 0.4  # set down again
+    work = np.where(np.arange(len(cubes)) == 1, 0.0, stepper.work)
     stepper.restart(np.arange(len(cubes)) == 1, q, v)
+    np.testing.assert_array_equal(stepper.work, work)
     assert stepper.q[1, 2] == pytest.approx(q[1, 2] - 0.4)

@@ -14,7 +14,7 @@ from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
 from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
-from modurob.stepping.base import FixedStep, Integrator, check_step_count
+from modurob.stepping.base import FixedStep, Integrator, StepSettings, check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
 from modurob.stepping.ground import corner_depths, corners
 from modurob.stepping.motion import EquationOfMotion, called, first_of
@@ -294,6 +294,74 @@ def test_a_base_on_a_spring_and_a_damper_of_its_controller_is_a_damped_oscillato
     assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.3)
 
 
+class Arctangent:
+    """An equation whose solution 0 Newton's method misses from 1.4 on: it goes ever farther."""
+
+    def __init__(self):
+        self.asked = []
+
+    def equation(self, t, h, q, p, z):
+        self.asked.append(z.item())
+        return np.array([[1 / (1 + z[0] ** 2)]]), -np.arctan(z)
+
+
+@pytest.mark.parametrize("start", [0.5, 3.0, 20.0])
+def test_a_variational_step_with_kinked_forces_goes_back_where_it_went_too_far(start):
+    """By half, as often as it takes; without kinks it is told that there is no solution nearby."""
+    model = examples.snake(2).model("physical")
+    found, none = (
+        INTEGRATORS["Variational"](EquationOfMotion(model), StepSettings(0.0, 0.0, 1e-3, 1))
+        for _ in range(2)
+    )
+    for method in (found, none):
+        method._kinked, method.scheme = method is found, Arctangent()
+        z = np.array([start])
+        method.forget(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert method._solve(0.0, 1e-3, z, z, z) is (method is found or start < 1)
+        assert abs(z.item()) < 1e-12 or (method is none and start > 1)
+    way = (1 + start**2) * np.arctan(start)
+    assert found.scheme.asked[1] == pytest.approx(start - way)
+    if start > 1:
+        assert found.scheme.asked[2] == pytest.approx(start - way / 2)
+    if start > 3:
+        assert found.scheme.asked[3:6] == pytest.approx([start - way / 2**k for k in (2, 3, 4)])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rounds", "learned"),
+    [
+        ([1.9e-13], 1, 0),  # half of the first correction is believed to be left
+        ([2.1e-13, 1e-14], 2, 0),
+        (0.2 ** np.arange(30), 19, 13),  # 0.2^19 is the first below 1e-13, 0.2^12 the last learned
+        (4e-3 ** np.arange(30), 6, 4),
+        (2e-3 ** np.arange(30), 5, 1),
+        (1e-4 ** np.arange(30), 4, 1),  # a thousandth is left at least
+        ([1.9e-9] * 60, 2, 1),  # as large as before: rounding errors
+        ([2.1e-9] * 60, 60, 59),
+    ],
+)
+def test_rounds_of_a_variational_step_end_where_a_predicted_error_is_rounding(
+    sizes, rounds, learned, monkeypatch
+):
+    """1e-13 of a velocity of 1; in the last case no solution is nearby."""
+    model = examples.snake(2).model("physical")
+    motion, settings = EquationOfMotion(model), StepSettings(0.0, 0.0, 1e-3, 1)
+    method, seen, lessons = INTEGRATORS["Variational"](motion, settings), iter(sizes), []
+    monkeypatch.setattr(method, "_learn", lambda *given: lessons.append(given))
+    left = []
+
+    def equation(t, h, q, p, z):
+        left.append(next(seen))
+        return np.eye(1), np.array(left[-1:])
+
+    method.scheme = SimpleNamespace(equation=equation)
+    z = np.ones(1)
+    method.forget(z)
+    assert method._solve(0.0, 1e-3, z, z, z) is (rounds < 60)
+    assert (len(left), len(lessons)) == (rounds, learned)
+
+
 # -- the ground ------------------------------------------------------------------------------------
 
 
@@ -497,6 +565,8 @@ def test_grounds_are_as_steep_as_89_degrees_at_most():
             Ground(**{field: 0.0})
     normal = Ground(slope=(0.3, -0.4)).upward
     np.testing.assert_array_equal(normal, [-0.3, 0.4, 1.0])
+    for fixed in (Ground(height=np.zeros((2, 3))).cells, Ground(height=0.1).height):
+        assert not fixed.flags.writeable
     kinds = [Ground(**x).kind for x in ({}, {"slope": (0, 0.1)}, {"height": np.zeros((2, 3))})]
     assert kinds == ["level", "slope", "field"]
 
