@@ -7,7 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Ground, Organism, SizeError, StateError, Undock, examples, simulate
+from modurob import (
+    Ground,
+    ModuleType,
+    Organism,
+    SizeError,
+    StateError,
+    Undock,
+    examples,
+    simulate,
+)
 from modurob.sim import BodyTrajectory
 from modurob.sim.reconfiguration.impact import Pose
 from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
@@ -546,6 +555,31 @@ def test_cylinders_have_circles_near_their_ends_and_corners_inside_of_them():
     flat = cylinder(0.1, 0.04)
     points = corners(flat, flat.model(base="free"))
     np.testing.assert_allclose(np.abs(points.place[points.radius > 0, 2]), 0.02 * (1 - 0.01))
+
+
+@pytest.mark.parametrize(
+    ("form", "size", "place", "own", "of_box"),
+    [
+        ("box", (0.1, 0.1, 0.1), (0.0, 0.0, 0.0), 0, 8),  # inside
+        ("box", (0.1, 0.1, 0.1), (0.1, 0.0, 0.0), 4, 8),  # half inside
+        ("box", (0.2, 0.2, 0.2), (0.1, 0.0, 0.0), 4, 4),  # one long box
+        ("sphere", (0.05,), (0.0, 0.0, 0.04), 0, 8),
+        ("sphere", (0.05,), (0.0, 0.0, 0.06), 1, 8),  # its top looks out
+        ("cylinder", (0.05, 0.1), (0.0, 0.0, 0.04), 0, 8),
+        ("cylinder", (0.05, 0.1), (0.0, 0.0, 0.1), 5, 8),  # its upper circle and end look out
+    ],
+)
+def test_points_inside_the_hull_of_a_body_are_left_out(form, size, place, own, of_box):
+    cube = BLOCK.kind("m0").model_dump()
+    shapes = [
+        {"body": "box", "form": "box", "size": (0.2, 0.2, 0.2)},
+        {"body": "box", "form": form, "size": size, "position": place},
+    ]
+    body = Organism.start(ModuleType(**cube | {"shapes": shapes}))
+    found = corners(body, body.model(base="free"))
+    of_first = (found.radius == 0) & (np.abs(np.abs(found.place) - 0.1) < ROUNDING).all(axis=1)
+    assert of_first.sum() == of_box
+    assert len(found.place) - of_box == own
 
 
 def test_numbers_are_rounded_down_to_two_digits():
