@@ -540,6 +540,24 @@ def test_a_body_fails_that_turns_by_more_than_a_radian_in_a_step_about_any_axis(
     np.testing.assert_array_equal(run.failed, [abs(turn) > 1 for _, turn in ways])
 
 
+def test_a_body_of_virtual_modules_cannot_stand():
+    table = mr.catalog["superbot"].model_dump() | {"virtual": True, "name": "ghost"}
+    ghost = mr.Organism.start(mr.ModuleType(**table))
+    some = mr.Population([mr.examples.snake(2), ghost], "physical", "fixed")
+    q = some.stepper(1e-4).q
+    with pytest.raises(mr.StateError, match="no module of body 1 can touch the ground: all are"):
+        some.stepper(1e-4, ground=mr.Ground(height=-5.0), start=q)
+
+
+def test_the_deepest_body_below_the_ground_is_named(cubes):
+    q = cubes.stepper(ground=mr.Ground()).q
+    q[[2, 5, 6], 2] -= [0.1, 0.3, 0.2]
+    with pytest.raises(mr.StateError, match=r"body 5 starts 0\.3 m .* \(3 bodies in all\)"):
+        cubes.stepper(ground=mr.Ground(), start=q)
+    q[:, 2] += 0.4
+    np.testing.assert_array_equal(cubes.stepper(start=[q]).q, q)  # velocities may be left out
+
+
 @pytest.mark.parametrize(("x", "y"), [(1.0, -1.0), (-1.0, 1.0)])
 def test_bodies_stand_on_the_part_of_a_field_that_they_are_above(x, y):
     heights = np.zeros((20, 20))

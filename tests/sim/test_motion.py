@@ -557,6 +557,17 @@ def test_cylinders_have_circles_near_their_ends_and_corners_inside_of_them():
     np.testing.assert_allclose(np.abs(points.place[points.radius > 0, 2]), 0.02 * (1 - 0.01))
 
 
+def test_modules_without_shapes_are_cubes_and_virtual_ones_touch_nothing():
+    bare = ModuleType(**BLOCK.kind("m0").model_dump() | {"shapes": [], "size": 0.3})
+    cube = Organism.start(bare)
+    found = corners(cube, cube.model(base="free"))
+    np.testing.assert_allclose(np.abs(found.place), np.full((8, 3), 0.15))
+    assert len(np.unique(found.place, axis=0)) == 8
+    virtual = Organism.start("virtual_rx")
+    with complains(StateError, "no module of the organism can touch the ground: all are virtual"):
+        corners(virtual, virtual.model("physical"))
+
+
 @pytest.mark.parametrize(
     ("form", "size", "place", "own", "of_box"),
     [
