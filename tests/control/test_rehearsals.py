@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples
-from modurob.control import ComputedTorque, closed_loop, robustness
+from modurob.control import ComputedTorque, closed_loop, robustness, with_scaled_masses
 from modurob.control.robustness import Robustness, _Block, _case, _simulated, _Study
 from modurob.executors import LocalExecutor
 from modurob.stepping import FixedStep
@@ -57,6 +57,44 @@ def test_a_step_of_runge_and_kutta_has_up_to_eight_parts(monkeypatch):
         law = Spy(model, sample_time=parts * longest)
         closed_loop.rehearsed(law, zero, zero, zero, law.sample_time)
     assert len(chosen) == 1
+
+
+class Chosen(Exception):
+    """Instead of steps: their settings."""
+
+
+@pytest.mark.parametrize(
+    ("viscous", "rate", "clock", "method", "parts"),
+    [
+        (0.0, 100.0, None, "RK4", 1),  # of a millisecond: 100 1/s need a twentieth of it
+        (0.0, 9e3, None, "RK4", 5),
+        (0.0, 1e6, None, "RK4", 400),  # not 500
+        (0.0, 100.0, 1e-3, "RK4", 1),
+        (7.0, 100.0, 1e-3, "RK4", 4),  # friction alone: 7000 1/s
+        (7.0, 9e3, None, "RK4", 5),
+        (15.0, 100.0, None, "RK4", 8),
+        (17.0, 100.0, None, "SemiImplicitEuler", 8),
+    ],
+)
+def test_steps_have_as_many_parts_as_friction_and_the_loop_need(
+    viscous, rate, clock, method, parts, monkeypatch
+):
+    """Each of two over the fastest rate at most, of which a step of Runge and Kutta takes eight."""
+    slide = examples.arm("c").with_parameters(viscous=viscous).model("physical")
+    slide = with_scaled_masses(slide, 1e-3 / slide.mass_matrix([0.0]).item())  # of a gram
+    law, zero = ComputedTorque(slide, rate**2, 2 * rate, sample_time=clock), np.zeros(1)
+
+    def chosen(name):
+        def stepper(motion, settings):
+            raise Chosen(name, settings.dt, settings.substeps)
+
+        return stepper
+
+    for name in ("RK4", "SemiImplicitEuler"):
+        monkeypatch.setattr(closed_loop, name, chosen(name))
+    with pytest.raises(Chosen) as caught:
+        closed_loop.rehearsed(law, zero, zero, zero, 0.8)
+    assert caught.value.args == (method, pytest.approx(1e-3), parts)
 
 
 def test_a_law_without_a_clock_is_rehearsed_in_800_steps(crab):
