@@ -159,6 +159,19 @@ def test_the_fastest_sampled_damping_is_where_poles_meet(late):
     assert (late + 1) * z**late - late * z ** (late - 1) == pytest.approx(0, abs=1e-15)
 
 
+@pytest.mark.parametrize("kind", [ComputedTorque, PdGravity, IndependentPid])
+def test_with_fast_samples_the_time_asked_for_is_attainable(kind):
+    model = examples.double_pendulum().model("physical")
+    assert kind(model, settling_time=0.7, sample_time=1e-4).attainable == pytest.approx(0.7)
+
+
+def test_pids_on_a_free_base_have_the_rate_that_was_asked_for():
+    """Nothing falls relative to it: gravity does not slow them down."""
+    model = examples.snake(4).model("physical", base="free")
+    pid = IndependentPid(model, settling_time=0.8, sample_time=1e-5).pid
+    np.testing.assert_allclose(pid.ki / pid.share, -1.2 * np.log(0.02) / 0.8, rtol=1e-9)
+
+
 def test_a_long_sample_time_slows_torques_down_instead_of_making_them_unstable():
     model = examples.snake(4).model("physical")
     for dt, late in ((0.05, 0), (0.01, 4)):

@@ -576,6 +576,12 @@ def test_a_sample_time_that_is_too_long_is_a_reason_and_a_shorter_one_is_looked_
     assert "".join(trial_of(law, asked)._too_slow()) == words
 
 
+def test_a_sample_time_is_too_long_beyond_ten_percent_of_the_time_asked_for(rail):
+    law = ComputedTorque(rail, settling_time=1.0, sample_time=0.5)
+    for law.attainable, misses in ((1.1, 0), (1.1 + 1e-9, 1)):
+        assert len(trial_of(law)._too_slow()) == misses
+
+
 def test_a_delay_that_is_too_long_is_a_reason(rail):
     """Poles are at most 0.3 over the delay, which comes on top."""
     law = ComputedTorque(rail, settling_time=1.0, sample_time=0.5, delay=0.5)
@@ -634,6 +640,9 @@ def test_a_way_is_rehearsed_for_eight_time_constants_and_twenty_seconds_at_most(
         law = ComputedTorque(rail, rate**2, 2 * rate, torque_limit=1e3)
         law.certificate([0.0], start=([0.1], [0.0]))
     assert durations == pytest.approx([2.0, 16.0, 20.0], rel=1e-6)
+    for rate in (0.0, -1.0):
+        certificate._torques(law, np.zeros(1), (np.full(1, 0.1), np.zeros(1)), rate)
+    assert durations[3:] == [20.0, 20.0]
 
 
 def test_energy_is_checked_in_32_random_states(pendulum):
@@ -1098,6 +1107,9 @@ def test_a_plot_has_panels_of_turning_and_of_sliding_joints_with_their_units(two
         values = run.tau[:-1, joints]
         room = 0.12 * np.ptp(values)
         assert (low, high) == pytest.approx((values.min() - room, values.max() + room))
+        off = scale * (run.q[:, joints] - np.array(goal)[list(joints)])
+        room = 0.08 * np.ptp(off)
+        assert error.get_ylim() == pytest.approx((off.min() - room, off.max() + room))
         assert low < values.min() < values.max() < high
         assert high - low < 1.5 * np.ptp(values)  # limits far away do not make them flat
 

@@ -138,6 +138,8 @@ def test_motions_faster_than_any_robot_have_run_away():
 def test_a_long_rehearsal_is_cut(crab, monkeypatch):
     monkeypatch.setattr(closed_loop, "MOST", 7)
     assert len(rehearsed(Spy(crab, sample_time=0.01), 1.0).t) == 8
+    for duration, rows in ((0.024, 3), (0.016, 3), (0.014, 2), (0.001, 2)):
+        assert len(rehearsed(Spy(crab, sample_time=0.01), duration).t) == rows
 
 
 # -- robustness ------------------------------------------------------------------------------------

@@ -310,7 +310,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     return float(root_scalar(function, bracket=(low, high)).root)
 
 
-def _error(t: float, k0: float, k1: float, ki: float = 0.0) -> float:
+def _error(t: float, k0: float, k1: float, ki: float) -> float:
     """Error at a time that was 1 at rest, of ``e'' + k1 e' + k0 e + ki int(e) = 0``."""
     from scipy.linalg import expm
 
