@@ -232,6 +232,7 @@ def test_plans_follow_the_order_of_docking():
     ],
 )
 def test_bad_genotypes_are_refused(genotypes, bodies, message):
+    assert len(mr.Population.from_genotypes(genotypes[:1])) == 1  # one is enough
     other = Genotype.random(BodySpace("superbot", (2, 3), "physical"), np.random.default_rng(0))
     with pytest.raises(mr.StateError, match=message):
         mr.Population.from_genotypes(bodies(genotypes[0], other))

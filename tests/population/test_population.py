@@ -642,6 +642,7 @@ def test_trees_of_one_shape_share_a_list_of_parents():
         trees.setdefault(found[0][1], []).append(parent)
     assert len(trees) > 10
     assert _ordered(np.array([-1, 0, 0, 2]).tobytes())[0] == (0, 2, 3, 1)  # larger trees first
+    assert _ordered(np.array([-1, 0, 0, 0]).tobytes())[0] == (0, 1, 2, 3)  # equal ones as docked
 
 
 def test_a_population_tells_its_size_and_gives_bodies_by_number(cubes):

@@ -25,8 +25,9 @@ from modurob.spatial import so3
 from modurob.stepping import INTEGRATORS, Stops, integrator_class
 from modurob.stepping.base import FixedStep, Integrator, StepSettings, check_step_count
 from modurob.stepping.contact import GroundContact, largest_sides, rounded_down
+from modurob.stepping.fixed_steps import _check_turn
 from modurob.stepping.ground import corner_depths, corners
-from modurob.stepping.motion import EquationOfMotion, called, first_of
+from modurob.stepping.motion import EquationOfMotion, Stopped, called, first_of
 from modurob.stepping.stops import LinearStops, StopForces
 from oracles import complains
 from oracles.blocks import block, cylinder
@@ -301,6 +302,29 @@ def test_a_base_on_a_spring_and_a_damper_of_its_controller_is_a_damped_oscillato
         errors.append(np.abs([run.q[-1, :3] - way[0], R @ run.v[-1, :3] - way[1]]).max())
     assert errors[1] < {"Variational": 1e-3, "SemiImplicitEuler": 2e-2, "RK4": 1e-6}[name]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["RK4", "SemiImplicitEuler", "Variational"])
+@pytest.mark.parametrize("external", [{}, {"m2": lambda t: np.cos(9 * t) * 0.2 * WRENCHES["m1"]}])
+def test_far_above_the_ground_forces_that_change_act_at_their_times(name, external):
+    """The ground is told of each step; without it they are taken at once."""
+    (q, v), options = state(FREE, 3), {"record": 0.02, "dt": 1e-3, "external": external}
+    flight, above = (
+        simulate(FREE, q, v, 0.02, lambda t, q, v: law(30 * t, q, v), name, ground=x, **options)
+        for x in (None, Ground(height=-9.0))
+    )
+    np.testing.assert_allclose(above.q, flight.q, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(above.v, flight.v, rtol=0, atol=1e-10)
+
+
+def test_a_base_may_turn_by_a_radian_in_a_step():
+    v = np.zeros((2, 8))
+    v[1, 3:6] = 1.2, 0.0, 1.6
+    v[:, [0, 6]] = 99.0
+    _check_turn(0.3, 0.5, v)
+    v[1, 5] += 1e-9
+    with pytest.raises(Stopped, match=r"turns at 2 rad/s, .* of 0\.5 s: give dt = 0\.5 s or less"):
+        _check_turn(0.3, 0.5, v)
 
 
 class Arctangent:
@@ -610,6 +634,8 @@ def test_grounds_are_as_steep_as_89_degrees_at_most():
             Ground(**{field: 0.0})
     normal = Ground(slope=(0.3, -0.4)).upward
     np.testing.assert_array_equal(normal, [-0.3, 0.4, 1.0])
+    assert Ground() != Ground()  # a field has no single answer
+    assert len({Ground(), Ground()}) == 2
     for fixed in (Ground(height=np.zeros((2, 3))).cells, Ground(height=0.1).height):
         assert not fixed.flags.writeable
     kinds = [Ground(**x).kind for x in ({}, {"slope": (0, 0.1)}, {"height": np.zeros((2, 3))})]
