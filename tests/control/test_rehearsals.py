@@ -1,5 +1,6 @@
 """Rehearsals and studies of laws: the times, sizes and shares that their docstrings name."""
 
+import dataclasses
 import sys
 from typing import ClassVar
 
@@ -195,6 +196,9 @@ def test_lighter_bodies_need_more_parts_of_a_sample():
         factors = np.array([[1.0, least]])
         block = _Block(found.law, factors, 0.0, found.goals, (0, 0), found.start, 2, 0.02)
         assert block.substeps() == parts
+    assert block != dataclasses.replace(block)  # they hold arrays
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        block.noise = 1.0
 
 
 def test_runs_are_computed_in_an_eighth_of_the_memory(crab, monkeypatch):

@@ -1,5 +1,7 @@
 """`Population`: many different bodies step exactly as each of them does alone."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -329,6 +331,16 @@ def test_waves_are_told_apart_as_objects():
     one, other = mr.JointWaves(np.zeros((2, 3))), mr.JointWaves(np.zeros((2, 3)))
     assert one != other
     assert len({one, other}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.phase = other.phase
+
+
+def test_tables_of_bodies_are_values_and_told_apart_as_objects(cubes):
+    same = dataclasses.replace(cubes.tables)
+    assert same != cubes.tables
+    assert len({same, cubes.tables}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        same.count = 0
 
 
 def test_a_stepper_takes_the_steps_of_a_rollout_and_starts_anew_as_at_first(cubes):

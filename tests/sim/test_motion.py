@@ -1,5 +1,6 @@
 """What acts on a body at a state, and the parts of steps that whole runs hide."""
 
+import dataclasses
 import inspect
 import sys
 from types import SimpleNamespace
@@ -211,6 +212,18 @@ def test_energies_of_rounded_stops_are_the_work_against_their_force():
     work = -np.trapezoid(tau[:, 0], q[:, 0]) - np.trapezoid(tau[:, 1], q[:, 1])
     assert force.energy(q[-1]) == pytest.approx(work, rel=1e-6)
     assert force.energy(q[0]) == 0.0
+
+
+def test_stops_and_grounds_are_values():
+    for value, name in (
+        (Stops(), "damping"),
+        (LinearStops(1.0), "damping"),
+        (Ground(), "friction"),
+    ):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, name, 0.5)
+    assert Stops() == Stops(10.0, 0.5, 0.01)
+    assert Stops() != Stops(damping=0.4)
 
 
 # -- steps -----------------------------------------------------------------------------------------
