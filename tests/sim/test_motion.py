@@ -458,6 +458,20 @@ def test_a_record_of_the_ground_has_its_channels_and_its_force():
     assert contact.recorded == sum(np.size(x) for x in numbers)
 
 
+@pytest.mark.parametrize(("speed", "corners"), [(0.0999, 4), (0.1001, 0)])
+def test_a_corner_that_leaves_fast_is_in_the_ground_and_not_pushed(speed, corners):
+    """The damping of 10 s/m takes the whole force of the spring from 0.1 m/s on."""
+    contact, q = on_block(Ground(stiffness=1e4), 1e-3), BLOCK_MODEL.neutral()
+    q[2] = 0.025 - 1e-5
+    v = np.array([0.0, 0.0, speed, 0.0, 0.0, 0.0])
+    contact.accepted(q, v)
+    found = contact.touching(q, v)
+    assert len(found.body) == len(found.place) == len(found.normal) == len(found.force) == corners
+    assert contact.observed(q, v)["contact_energy"] == pytest.approx(4 * 0.5 * 1e4 * 1e-10)
+    force = contact.force(q, v)[2]
+    assert force == pytest.approx(4 * 1e4 * 1e-5 * max(0.0, 1 - 10 * speed), abs=1e-12)
+
+
 def test_a_given_ground_may_turn_a_body_by_a_radian_in_a_step():
     step = 1e-3
     k = 2.0 / 12 / step**2
