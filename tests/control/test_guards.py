@@ -928,6 +928,13 @@ def test_another_clock_does_not_change_how_fast_a_law_learns(pendulum):
     assert law.changed(adaptation=0.25).adaptation.tolist() == [0.25] * len(pendulum.mass)
 
 
+def test_without_gravity_no_torque_at_rest_is_learned():
+    law = Adaptive(examples.snake(4).model("physical", gravity=(0, 0, 0)))
+    kept, by_error = law.memory(1e-3)
+    assert (kept.shape, by_error.shape) == ((0, 0), (0, 6))
+    assert law.certificate().guaranteed
+
+
 def test_a_spread_is_one_or_more(pendulum):
     assert Adaptive(pendulum, spread=1).mass_range == (1, 1)
     assert Adaptive(pendulum, spread=1.25).mass_range == (0.8, 1.25)
@@ -981,6 +988,35 @@ def test_motors_and_integrals_may_need_all_that_they_have(pendulum):
         assert [x.holds for x in short] == ([] if holds else [False])
     law = PdGravity(pendulum, np.eye(2), np.diag([1.0, 0.0]))
     assert "kd is not positive definite: 0" in [x.why for x in law.certificate().failures]
+
+
+def test_a_way_may_need_all_that_a_motor_has(rail):
+    """The most at its start below the goal, where it lifts and pulls."""
+    begin = np.full(1, -0.1), np.zeros(1)
+    most = np.abs(ComputedTorque(rail, 4.0, 4.0).command(0.0, *begin, np.zeros(1)))
+    for share, holds in ((1.0, True), (1 - 1e-9, False)):
+        law = ComputedTorque(rail, 4.0, 4.0, torque_limit=share * most)
+        found = law.certificate([0.0], start=begin).findings
+        assert [x.holds for x in found if x[0].startswith("torques")] == [holds]
+
+
+def test_a_sampled_body_that_cannot_move_has_no_slowest_rate():
+    block = Organism.start("backbone").model("physical")
+    assert ComputedTorque(block, sample_time=0.01).certificate().rate == np.inf
+
+
+@pytest.mark.parametrize("kind", [ComputedTorque, PdGravity, Adaptive, CartesianImpedance])
+def test_a_number_that_is_not_finite_is_named_by_its_place(pendulum, kind):
+    rest, wrong = np.zeros(2), np.array([0.0, np.nan])
+    law = kind(pendulum)
+    with complains(StateError, "q[1] is"):
+        law.command(0.0, wrong, rest, rest)
+    with complains(StateError, "v[1] is"):
+        law.command(0.0, rest, wrong, rest)
+    for name in "qv" if kind is PdGravity else "qva":  # which asks for no acceleration
+        aim = Reference(rest, rest, rest)._replace(**{name: wrong})
+        with complains(StateError, f"reference.{name} must hold finite"):
+            law.command(0.0, rest, rest, aim)
 
 
 def test_a_motor_that_gives_all_it_has_is_not_yet_beyond_its_limit(rail):

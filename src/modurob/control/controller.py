@@ -183,11 +183,18 @@ class Controller(BoundToModel, ABC):
         """
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
-        tau = self._torque(t, q, v, aim)
+        try:
+            tau = self._torque(t, q, v, aim)
+        except StateError:  # about numbers that follow from those that were given
+            self._demand_finite(q, v, aim)
+            raise
         if external is not None:
             tau = self._loaded(q, tau, external_forces(self.model, q, external))
         if not math.isfinite(np.vdot(tau, tau)):
-            self._complain(q, v, aim)
+            self._demand_finite(q, v, aim)
+            raise StateError(
+                f"{self.name}: the torque is not finite; errors or gains are too large"
+            )
         if self._limited:
             bound = self._bound
             self._notice_limits(np.sign(tau) * (np.abs(tau) > bound))
@@ -425,13 +432,12 @@ class Controller(BoundToModel, ABC):
             f"the joints {choices(self.model.joint_names)}"
         )
 
-    def _complain(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> None:
-        """Raise an error that names the number that is not finite."""
+    def _demand_finite(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> None:
+        """Raise an error that names a number that is not finite, if one was given."""
         self.model.check_configuration(q)
         self.model.check_velocity(v)
         for what, value in zip("qva", aim, strict=True):
             real_array(f"reference.{what}", value)
-        raise StateError(f"{self.name}: the torque is not finite; errors or gains are too large")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
