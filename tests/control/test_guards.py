@@ -477,6 +477,15 @@ def trial_of(law, asked=1.0, goal=0.0):
     return _Trial(law, asked, 1.0, goals, begin)
 
 
+def test_a_joint_without_a_step_neither_settles_late_nor_overshoots(pendulum):
+    law = ComputedTorque(pendulum, 36.0, 12.0, sample_time=0.005)
+    for k, name in enumerate(pendulum.joint_names):
+        found = _Trial(law, 1.0, 1.5, np.zeros((1, 2)), 0.1 * np.eye(2)[[k]]).run()
+        assert found.kept
+        assert found.joint == name
+        assert found.overshoot < 0.01
+
+
 def held_double_integrator(k0, k1, dt):
     """(2, 2) map of (e, e') by a sample in which the input is held."""
     return np.array([[1, dt], [0, 1]]) - np.outer([dt * dt / 2, dt], [k0, k1])

@@ -83,6 +83,7 @@ def test_minimum_jerk_is_as_fast_as_limits_allow(limits, crab):
     assert not excesses(curve, crab, curve.duration, **limits)
     tighter = {name: 0.999 * np.asarray(value) for name, value in limits.items()}
     assert excesses(curve, crab, curve.duration, **tighter)
+    assert minimum_jerk(A, B, curve.duration, **limits).duration == curve.duration
     with complains(StateError, "too short", f"{curve.duration:.6g}"):
         minimum_jerk(A, B, 0.99 * curve.duration, **limits)
 
@@ -159,9 +160,11 @@ def test_a_recorded_trajectory_of_a_free_body_keeps_its_joints():
     )
     np.testing.assert_allclose(Recorded.of(trajectory)(2.0).q, [14, 16], atol=ROUNDING)
     np.testing.assert_allclose(Recorded.of(trajectory, hold=True)(9.0).q, [28, 32], atol=ROUNDING)
-    for t in (-0.1, 4.1):
+    for t in (-0.1, -4.4e-9, 4 + 4.4e-9, 4.1):  # a billionth of its length is rounding
         with complains(StateError, "lasts from 0 to 4 s", f"got t = {t:g} s"):
             Recorded.of(trajectory)(t)
+    for t, place in ((-3.6e-9, [0, 0]), (4 + 3.6e-9, [28, 32])):
+        np.testing.assert_allclose(Recorded.of(trajectory)(t).q, place, atol=ROUNDING)
 
 
 def test_a_slowed_gait_keeps_its_path_and_the_limits(crab):
