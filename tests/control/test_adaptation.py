@@ -17,6 +17,7 @@ from modurob.control import (
     PdGravity,
     PidLinearized,
     PolePlacement,
+    Reference,
     TrackingController,
     gains,
     transient,
@@ -367,6 +368,9 @@ def test_a_transient_of_one_joint_is_that_of_two_poles():
     assert found.peak.item() == 0.5
     mass = rail.mass_matrix([0.0]).item()  # the torque is the largest at the start
     assert found.torque.item() == pytest.approx(mass * 6 * 0.5)
+    moving = Reference(np.array([0.2]), np.array([-0.3]), rest)
+    found = transient(ComputedTorque(rail, 6.0, 5.0), begin, np.array([0.1]), moving)
+    np.testing.assert_allclose([found.error, found.rate], [[0.3], [0.4]])
     nothing = transient(ComputedTorque(rail, 6.0, 5.0), rest, rest, [0.0])
     assert (nothing.settled, nothing.bound, nothing.peak.item(), nothing.torque.item()) == (0,) * 4
 

@@ -159,6 +159,22 @@ def test_the_fastest_sampled_damping_is_where_poles_meet(late):
     assert (late + 1) * z**late - late * z ** (late - 1) == pytest.approx(0, abs=1e-15)
 
 
+def test_friction_within_half_a_sample_lets_a_sampled_joint_be_damped_more():
+    """v+ = v - dt Kd v / (M + dt B / 2): deadbeat at most, else slower than asked for."""
+    body = examples.arm("b").with_parameters(viscous=0.0)
+    inertia = body.model("physical").mass_matrix([0.0]).item()
+    time, dt, viscous = 0.2, 0.05, 10 * inertia
+    model = body.with_parameters(viscous=viscous).model("physical")
+    rate = -np.log(0.3 * 0.02) / time
+    kd = 4 * rate * inertia - viscous
+    slower = kd * dt / (inertia + dt / 2 * viscous)
+    law = PdGravity(model, settling_time=time, sample_time=dt)
+    assert law.attainable == pytest.approx(slower * time, rel=1e-4)
+    assert slower > 2
+    expected = 4 * rate / slower * inertia - viscous
+    assert law.kd.item() == pytest.approx(max(expected, 0.4 * rate / slower * inertia), rel=1e-4)
+
+
 @pytest.mark.parametrize("kind", [ComputedTorque, PdGravity, IndependentPid])
 def test_with_fast_samples_the_time_asked_for_is_attainable(kind):
     model = examples.double_pendulum().model("physical")
