@@ -713,6 +713,16 @@ def test_a_certificate_notes_what_it_takes_for_granted(pendulum):
     )
 
 
+@pytest.mark.parametrize(("count", "words"), [
+    (6, "m1.hinge, m2.hinge, m3.hinge, m4.hinge, m5.hinge, m6.hinge"),
+    (7, "m1.hinge, m2.hinge, m3.hinge, m4.hinge, m5.hinge, ... (7 in all, last m7.hinge)"),
+])  # fmt: skip
+def test_up_to_six_locked_joints_are_named_in_a_certificate(count, words):
+    held = {f"m{k}.hinge": 0.1 for k in range(1, count + 1)}
+    body = examples.snake(count + 2).model("dyad", locked=held)
+    assert f"locked joints stay as they are: {words}" in notes(ComputedTorque(body, 4.0, 4.0))
+
+
 def test_a_certificate_names_the_friction_that_it_met():
     for values, law, words in (
         ({}, ComputedTorque, "none in the datasheets"),
