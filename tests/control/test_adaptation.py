@@ -22,8 +22,11 @@ from modurob.control import (
     gains,
     transient,
 )
+from modurob.control.pid import Pid
 from modurob.control.references import Quintic, SetPoint
 from modurob.estimation import Ekf
+from modurob.model.joint_map import JointMap
+from modurob.reference import no_reference
 from oracles import complains
 
 ROUNDING = 1e-10
@@ -81,6 +84,24 @@ def test_gains_and_limits_of_independent_pids_are_carried_per_inertia():
     pid = law.rebuilt(new).pid
     for found, share in ((pid.kp, 30), (pid.ki, 0.1), (pid.kd, 30), (pid.integral_limit, 5)):
         np.testing.assert_allclose(found, share * np.append(m_old, m_new[3:]))
+
+
+def test_new_gains_without_an_integral_leave_nothing_behind_and_others_make_no_bump():
+    old, new = models()
+    joints = JointMap(old, new)
+    before, after = (
+        Pid(*(np.array(k[:n]) for k in gains_), 0.0, np.full(n, 9.0), np.zeros(n))
+        for n, gains_ in (
+            (old.nv, ([8.0] * 3, [0.0, 2.0, 2.0], [1.0] * 3)),
+            (new.nv, ([5.0] * 5, [0.0, 2.0, 0.0, 2.0, 0.0], [2.0] * 5)),
+        )
+    )
+    error, rate = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.25, 0.125])
+    before.output(0.0, error, rate, no_reference(error.shape))
+    after.take_over(before, joints)
+    assert joints.kept_new.tolist() == [0, 1, 2]
+    bump = 3.0 * error - 1.0 * rate  # of the parts of kp and kd
+    np.testing.assert_allclose(after.integral, [0, bump[1], 0, 0, 0], atol=ROUNDING)
 
 
 def test_gains_from_a_settling_time_are_made_for_the_new_body():

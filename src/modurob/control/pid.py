@@ -121,6 +121,7 @@ class Pid:
         step_p = (old.kp[there] - self.kp[here]) * old.error[there]
         step_d = (old.kd[there] - self.kd[here]) * old.rate[there]
         self.integral[here] = old.integral[there] + step_p + step_d
+        self.integral[self.ki == 0] = 0.0  # it would never fade
         self.rate, self.error = (joints.carry(x, 0.0) for x in (old.rate, old.error))
         self._last = Reference(*(joints.carry(x, np.nan) for x in old._last))
         self._time = old._time
