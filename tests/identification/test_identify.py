@@ -407,6 +407,9 @@ def test_what_columns_span_is_projected_away():
         np.testing.assert_allclose(P @ P, P, atol=1e-12)
         assert np.trace(P) == pytest.approx(4)
     np.testing.assert_array_equal(suspects._beyond(A[:, :0]), np.eye(6))
+    for share, left in ((1e-5, 4), (1e-7, 5)):  # of the second beside the first
+        nearly = np.c_[A[:, 0], A[:, 0] + share * A[:, 1]]
+        assert np.trace(suspects._beyond(nearly)) == pytest.approx(left)
 
 
 @pytest.mark.parametrize(("factor", "count"), [(1.12, 1), (1.03, 0)])
@@ -456,3 +459,87 @@ def test_odds_are_those_of_gaussian_residuals_with_a_field_wrong_by_its_whole_si
         assert odds == pytest.approx(
             2 * (whole - multivariate_normal(cov=none).logpdf(r)), abs=1e-6
         )
+
+
+# -- suspects --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heavy_and_stiff():
+    """The problem of a run of an arm with two wrong fields, of m3; and the names of all fields."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    true = with_field(ARM, "m3", "distal", "mass", lambda m: 1.5 * m)
+    true = with_field(true, "m3", "joint", "viscous", lambda d: 1.5 * d)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(3), states=100)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    return part, [f"{field.owner}.{field.name}" for field in given.fields]
+
+
+def with_odds(monkeypatch, names, *rounds):
+    """Set twice the logarithms of the odds of some fields, round by round."""
+    rows = iter([*rounds, {}])
+
+    def odds(*_):
+        row = next(rows)
+        return np.array([row.get(name, -np.inf) for name in names])
+
+    monkeypatch.setattr(suspects, "_log_odds", odds)
+
+
+@pytest.mark.parametrize(("factor", "count"), [(1.01, 1), (0.99, 0)])
+def test_a_field_is_suspected_where_one_wrong_field_among_all_is_no_better_guess(
+    monkeypatch, heavy_and_stiff, factor, count
+):
+    part, names = heavy_and_stiff
+    even = 2 * np.log(len(names))
+    with_odds(monkeypatch, names, {"m3.distal.mass": factor * even})
+    found, free = suspects.find_suspects(part)
+    assert [f"{x.module}.{x.field}" for x in found] == ["m3.distal.mass"] * count
+    assert np.count_nonzero(free) == count
+
+
+def test_fields_with_odds_of_one_to_twenty_are_alternatives(monkeypatch, heavy_and_stiff):
+    part, names = heavy_and_stiff
+    within, beyond = (100 - 2 * np.log(factor) for factor in (19.9, 20.1))
+    odds = {"m3.distal.mass": 100, "m2.distal.mass": within, "m1.distal.mass": beyond}
+    with_odds(monkeypatch, names, odds)
+    ((*_, alternatives),), _ = suspects.find_suspects(part)
+    assert alternatives == ("m2.distal.mass",)
+
+
+def test_of_similar_odds_those_of_a_suspected_module_come_first(monkeypatch, heavy_and_stiff):
+    part, names = heavy_and_stiff
+    second = {"m3.joint.viscous": 49.0, "m1.joint.viscous": 50.0}
+    with_odds(monkeypatch, names, {"m3.distal.mass": 100.0}, second)
+    found, free = suspects.find_suspects(part)
+    fields = {f"{x.module}.{x.field}": x.alternatives for x in found}
+    assert fields == {"m3.distal.mass": (), "m3.joint.viscous": ("m1.joint.viscous",)}
+    assert np.count_nonzero(free) == 2
+
+
+@pytest.mark.parametrize(("sigmas", "count"), [(4.01, 1), (3.99, 0)])
+def test_a_suspect_deviates_by_more_than_four_standard_errors(
+    monkeypatch, heavy_and_stiff, sigmas, count
+):
+    part, names = heavy_and_stiff
+    with_odds(monkeypatch, names, {"m3.distal.mass": 100.0})
+    told = suspects._suspect
+    monkeypatch.setattr(suspects, "_suspect", lambda *x: told(*x)._replace(sigmas=sigmas))
+    found, free = suspects.find_suspects(part)
+    assert (len(found), np.count_nonzero(free)) == (count, count)
+
+
+def test_directions_with_a_relative_error_of_a_thousand_are_not_excited(heavy_and_stiff):
+    part, _ = heavy_and_stiff
+    J = part.jacobian(np.zeros(part.parameters.size))  # by relative changes, in standard errors
+    least = np.linalg.svd(J, compute_uv=False).min()
+    dataclasses.replace(part, R=part.R * 1.001e-3 / least).check_excitation()
+    with complains(StateError, f"do not excite 1 of {len(part.z)}"):
+        dataclasses.replace(part, R=part.R * 0.999e-3 / least).check_excitation()
+
+
+def test_kinds_of_one_name_with_different_numbers_do_not_share_them():
+    arm = mr.examples.arm("bab").with_parameters("m2", mass=1.3)
+    parameters = parameter_set(arm.model("physical"), arm, shared=True)
+    assert arm.kind("m0").name == arm.kind("m2").name == "giusti_b"
+    assert {body.owner for body in parameters.bodies} == {"giusti_b", "giusti_a", "giusti_b@m2"}
