@@ -375,11 +375,16 @@ def test_splines_of_degree_five_are_smoothed_into_themselves():
     )
 
 
-@pytest.mark.parametrize("seed", [0, 2, 12, 18])
-def test_the_number_of_pieces_is_that_of_the_least_cross_validation(seed):
+@pytest.mark.parametrize(
+    ("count", "high", "noise", "seed"),
+    [*((30, 17, 0.15, seed) for seed in (0, 2, 12, 18)),
+     (30, 0, 0.3, 1),  # two pieces
+     (28, 27, 0.05, 1)],  # nine, with as many coefficients as half of the samples
+)  # fmt: skip
+def test_the_number_of_pieces_is_that_of_the_least_cross_validation(count, high, noise, seed):
     """With as many degrees of freedom as the trace of the matrix that smooths."""
-    t, rng = np.linspace(0, 1, 30), np.random.default_rng(seed)
-    v = np.sin(7 * t) + 0.3 * np.sin(17 * t) + 0.15 * rng.standard_normal(30)
+    t, rng = np.linspace(0, 1, count), np.random.default_rng(seed)
+    v = np.sin(7 * t) + 0.3 * np.sin(high * t) + noise * rng.standard_normal(count)
     fits = []
     for pieces in (2, 3, 4, 5, 7, 9):
         inner = np.quantile(t, np.linspace(0, 1, pieces + 1)[1:-1])
@@ -387,7 +392,7 @@ def test_the_number_of_pieces_is_that_of_the_least_cross_validation(seed):
         B = BSpline.design_matrix(t, knots, 5).toarray()
         smoothing = B @ np.linalg.pinv(B)
         rest = v - smoothing @ v
-        fits.append((30 * rest @ rest / (30 - np.trace(smoothing)) ** 2, smoothing @ v))
+        fits.append((count * rest @ rest / (count - np.trace(smoothing)) ** 2, smoothing @ v))
     rates, _ = smoothed(t, v[:, None])
     np.testing.assert_allclose(rates[:, 0], min(fits, key=lambda fit: fit[0])[1], atol=1e-9)
 
@@ -486,7 +491,7 @@ def with_odds(monkeypatch, names, *rounds):
     monkeypatch.setattr(suspects, "_log_odds", odds)
 
 
-@pytest.mark.parametrize(("factor", "count"), [(1.01, 1), (0.99, 0)])
+@pytest.mark.parametrize(("factor", "count"), [(1.01, 1), (1.0, 0), (0.99, 0)])
 def test_a_field_is_suspected_where_one_wrong_field_among_all_is_no_better_guess(
     monkeypatch, heavy_and_stiff, factor, count
 ):
