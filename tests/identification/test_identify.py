@@ -365,6 +365,28 @@ def test_the_noise_of_few_samples_is_that_of_the_sensors():
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)  # three standard deviations
 
 
+def test_the_noise_is_that_of_three_weighted_fits_one_after_the_other():
+    """The first without weights; a further one would still change it."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    run, _, _ = run_of(ARM, MODEL, np.random.default_rng(4), states=25)
+    samples = samples_of(MODEL, run, "recorded")
+    found = problem.reduced(given, samples)
+    Y = given.columns(samples.q, samples.v, samples.a)[..., found.base.kept]
+    A = np.concatenate([samples.rate[..., None], Y], axis=-1)
+    fits, sigma = [], np.ones(5)
+    for _ in range(4):
+        rows = (A / sigma[:, None]).reshape(-1, A.shape[-1])
+        # the motors' inertia is known
+        known = samples.tau - MODEL.inverse_dynamics(samples.q, samples.v, samples.a)
+        b = known + given.columns(samples.q, samples.v, samples.a) @ given.given
+        scale = np.linalg.norm(rows, axis=0)
+        x = np.linalg.lstsq(rows / scale, (b / sigma).ravel(), rcond=None)[0] / scale
+        sigma = np.sqrt(np.sum((b - A @ x) ** 2, axis=0) / (25 - A.shape[-1] / 5))
+        fits.append(sigma)
+    np.testing.assert_allclose(found.noise, fits[2], rtol=1e-6)
+    assert np.abs(fits[3] / fits[2] - 1).max() > 1e-4
+
+
 def test_splines_of_degree_five_are_smoothed_into_themselves():
     t = np.linspace(0.0, 2.0, 60)
     v = np.stack([t**5 - 2 * t**3, 3 - t], axis=1)

@@ -18,6 +18,7 @@ from modurob.scenario.presets import (
     PRESETS,
     TREE_LAWS,
     TREE_SEEDS,
+    Preset,
     PresetFinding,
     TreeOutcome,
     arm_motion,
@@ -472,3 +473,18 @@ def test_the_wanted_motion_and_a_hidden_line_are_seen_in_a_figure():
     drawn = preset_figures.figure(PRESETS["gutenkunst2012-fig6.6"], {"run": result}, [])
     labels = [plane.get_ylabel() for plane in drawn.subfigs[0].axes]
     assert labels == ["position [rad, m]", "torque [N m, N]"]
+
+
+def test_runs_of_a_preset_are_simulated_in_this_process_unless_told(monkeypatch):
+    scenarios = [mr.Scenario(organism="crab", duration=x) for x in (1.0, 2.0)]
+    seen, told, names = [], [], ["one", "two"]
+
+    def run(scenario, partial):
+        seen.append((scenario, partial))
+        return scenario.duration
+
+    monkeypatch.setattr(mr.Scenario, "run", run)
+    made = Preset("", "", "", "", (), lambda: dict(zip(names, scenarios, strict=True)), list)
+    assert made.run(told.append) == {"one": 1.0, "two": 2.0}
+    assert seen == [(scenario, True) for scenario in scenarios]
+    assert told[-1] == 1.0
