@@ -544,7 +544,7 @@ def test_of_similar_odds_those_of_a_suspected_module_come_first(monkeypatch, hea
     assert np.count_nonzero(free) == 2
 
 
-@pytest.mark.parametrize(("sigmas", "count"), [(4.01, 1), (3.99, 0)])
+@pytest.mark.parametrize(("sigmas", "count"), [(4.01, 1), (4.0, 0), (3.99, 0)])
 def test_a_suspect_deviates_by_more_than_four_standard_errors(
     monkeypatch, heavy_and_stiff, sigmas, count
 ):

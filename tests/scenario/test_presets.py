@@ -212,8 +212,20 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
     assert set(np.round(np.diff(heights), 9)) == {-13.5}
     # a second run has other dashes and stands in the legend
     drawn = preset_figures.figure(chosen, {"one": run, "two": run}, FINDINGS)
-    texts = drawn.subfigs[0].legends[0].get_texts()
-    assert [text.get_text() for text in texts][2:] == ["one", "two", "desired"]
+    (legend,) = drawn.subfigs[0].legends
+    assert [text.get_text() for text in legend.get_texts()][2:] == ["one", "two", "desired"]
+    *joints, one, two, desired = legend.legend_handles
+    widths = [line.get_linewidth() for line in legend.legend_handles]
+    assert sorted(widths, reverse=True) == widths  # joints, runs, the motion that was wanted
+    assert len(set(widths)) == 3
+    assert (one.is_dashed(), two.is_dashed()) == (False, True)
+    looks = [
+        (line.get_color(), line.get_linewidth(), line._unscaled_dash_pattern)
+        for line in (desired, drawn.subfigs[0].axes[0].get_lines()[-1])
+    ]
+    assert looks[0] == looks[1]
+    begin, (dash, gap) = looks[0][2]
+    assert (begin, dash) == (0, gap)
     assert drawn.subfigs[0].axes[0].get_lines()[2].get_linestyle() == "--"
     assert drawn.get_size_inches()[0] == 12
 
@@ -419,6 +431,9 @@ def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
             assert (line.get_label(), line.get_ydata().tolist()) == (law, [2.0 * k, 0.5, 0.1 * j])
             assert line.get_color() == preset_figures.TREE_COLORS[law]
         assert tenth.get_ydata() == pytest.approx([0.2 * k] * 2)
+        assert tenth.get_linewidth() < min(line.get_linewidth() for line in lines)
+        begin, (dot, gap) = tenth._unscaled_dash_pattern
+        assert (begin, gap) == (0, 2 * dot)
         assert plane.get_ylim()[0] == 0
         assert plane.get_xlim() == (0, 1.25)
         assert plane.get_ylabel() == ("distance [widths]" if k % 2 else "")

@@ -386,6 +386,16 @@ def test_two_events_at_one_time_take_no_time_between():
     assert all(np.all(np.diff(part.t) > 0) for part in found.parts)
 
 
+def test_a_module_that_has_docked_again_can_be_undocked_again():
+    organism = examples.snake(3)
+    events = [Undock(0.01, "m2"), Dock(0.011, "m1", 3, "m2", 4), Undock(0.02, "m2")]
+    found = simulate(
+        organism.model("physical", "free", gravity=(0, 0, 0)), None, None, 0.03,
+        organism=organism, integrator="RK4", events=events,
+    )  # fmt: skip
+    assert [len(part.organism) for part in found.parts] == [3, 2, 1, 3, 2, 1]
+
+
 @pytest.mark.parametrize("answer", ["push", None, [1.0, 2.0], [[1.0]] * 2, [1.0 + 1j]])
 def test_what_is_no_torque_of_a_single_joint_is_refused(answer):
     one = examples.snake(2).model("physical")
