@@ -214,7 +214,7 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
     drawn = preset_figures.figure(chosen, {"one": run, "two": run}, FINDINGS)
     (legend,) = drawn.subfigs[0].legends
     assert [text.get_text() for text in legend.get_texts()][2:] == ["one", "two", "desired"]
-    *joints, one, two, desired = legend.legend_handles
+    *_, one, two, desired = legend.legend_handles
     widths = [line.get_linewidth() for line in legend.legend_handles]
     assert sorted(widths, reverse=True) == widths  # joints, runs, the motion that was wanted
     assert len(set(widths)) == 3
