@@ -111,6 +111,9 @@ def test_a_chart_shows_the_scores_of_all_generations(whole_search, monkeypatch):
     assert not plane.get_legend().get_frame_on()
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("generation", "score [m]")
     assert drawn[0].get_suptitle() == "walk: 18 bodies"
+    few = result._replace(generations=2, history=result.history[:2])
+    gallery.draw_progress(few, "progress.png")
+    assert [x for x in drawn[1].axes[0].get_xticks() if 0.5 < x < 2.5] == [1, 2]  # no halves
 
 
 def test_an_archive_shows_the_best_score_of_each_cell(whole_search, monkeypatch):
@@ -192,6 +195,14 @@ def test_a_search_of_many_large_bodies_is_continued(whole_search, tmp_path):
     path = tmp_path / "large.json"
     path.write_bytes(whole_search[1] + b" " * LARGEST_FILE_BYTES)
     assert evolve(TASK, **RUN, checkpoint=path).record == whole_search[0].record
+
+
+def test_a_checkpoint_of_more_than_128_mebibytes_is_refused(tmp_path):
+    path = tmp_path / "larger.json"
+    with path.open("wb") as file:
+        file.truncate(2**27 + 1)
+    with complains(FileError, "larger.json", "at most 134,217,728 bytes are read"):
+        EvolutionRecord.load(path)
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(whole_search, tmp_path, monkeypatch):
