@@ -158,3 +158,6 @@ def test_whole_floats_are_exact_integers_as_far_as_they_name_one():
     whole = [isinstance(x, int) for x in found]
     assert whole == [True, True, False, True, True, False, False, False]
     assert found.tolist() == given.tolist()
+    unknown, two = scalars._exact_objects(np.array([np.nan, 2.0]))
+    assert np.isnan(unknown)
+    assert type(two) is int
