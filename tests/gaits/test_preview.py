@@ -68,6 +68,9 @@ def test_panels_show_all_of_their_lines_and_the_whole_scale_of_an_order_paramete
             assert low < values.min()
             assert values.max() < high
             assert plane.get_xlim() == (0, 3)
+        joints = np.concatenate(list(lines(above).values()))
+        room = np.abs(above.get_ylim() - np.array([joints.min(), joints.max()])) / np.ptp(joints)
+        np.testing.assert_allclose(room, 0.08)
         if not gait.logarithmic:
             assert below.get_ylim()[0] == 0 < 1 < below.get_ylim()[1] < 1.2
         tall, short = (plane.get_position().height for plane in (above, below))

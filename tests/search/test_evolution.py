@@ -434,6 +434,14 @@ def test_no_body_is_evaluated_twice(monkeypatch):
         Evolution(SPACE, 12).children(rng, 12)
 
 
+def test_a_generation_is_given_up_after_200_children_for_each_body(monkeypatch):
+    one, made = Genotype.random(SPACE, np.random.default_rng(0)), []
+    monkeypatch.setattr(Strategy, "_child", lambda self, rng: made.append(one) or one)
+    with complains(StateError, "1 of 3 bodies found that differ"):
+        Evolution(SPACE, 3).children(np.random.default_rng(0), 3)
+    assert len(made) == 600
+
+
 def test_the_best_stay_and_a_body_is_there_twice_at_most():
     rng = np.random.default_rng(0)
     few = [Genotype.random(SPACE, rng) for _ in range(5)]

@@ -171,6 +171,29 @@ def test_modules_without_shapes_meet_as_cubes_of_their_size():
     assert 0 < sum(found[0]) < 12
 
 
+def test_boxes_move_with_their_bodies(monkeypatch):
+    data = mr.catalog["backbone"].model_dump()
+    half = {"body": data["bodies"][1]["name"], "form": "box", "size": [0.04] * 3}
+    data["shapes"] = [{**half, "position": [0.03, 0.02, 0.01]}]
+    given, seen = {"kinds": (mr.ModuleType(**data),), "modules": (7, 8)}, []
+    monkeypatch.setattr(
+        "modurob.search.clearance.overlaps", lambda *boxes: seen.append(boxes) or np.zeros(1)
+    )
+    (genotype,) = genotypes(replace(SPACE, **given, hinges="physical"), 1)
+    assert clear(genotype)
+    ((one, other),), model = seen, genotype.model()
+    waves, n = genotype.waves(), len(model.joint_names)
+    q = model.neutral()
+    q[7:] = waves.offset[0, :n] + waves.amplitude[0, :n] * np.sin(waves.phase[0, :n])
+    numbers, boxes = _body_boxes(model)
+    T = model.forward_kinematics(q)[numbers]
+    places = [pose @ [*center, 1.0] for pose, center in zip(T, boxes.center, strict=True)]
+    found = np.concatenate([one.center[0], other.center[0]])  # at the first moment
+    apart = np.linalg.norm(found[:, None] - np.array(places)[:, :3], axis=-1)
+    assert apart.min(axis=1).max() < 1e-12
+    assert len(found) > 4
+
+
 @pytest.mark.parametrize(("hinges", "bodies"), [("dyad", 1), ("physical", 2)])
 def test_boxes_around_bodies_are_where_their_shapes_are(hinges, bodies):
     """Of two boxes beside each other, one above the other; less 2.5 mm that may overlap."""

@@ -161,3 +161,11 @@ def test_whole_floats_are_exact_integers_as_far_as_they_name_one():
     unknown, two = scalars._exact_objects(np.array([np.nan, 2.0]))
     assert np.isnan(unknown)
     assert type(two) is int
+
+
+def test_numbers_in_one_formula_are_floating_point():
+    for given in ([[1, 2], [3]], [[True, False], [0.5]], [np.int8(3), 1 + 2j], [2.0, 3.0]):
+        arrays = scalars.common(*given)
+        assert {x.dtype.kind for x in arrays} <= {"f", "c"}
+        for found, value in zip(arrays, given, strict=True):
+            np.testing.assert_array_equal(found, value)
