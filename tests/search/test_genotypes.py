@@ -307,7 +307,7 @@ def test_changes_are_given_up_after_twenty_tries(monkeypatch):
 
     genes = random_body(BodySpace("backbone", (2, 2)), draws)
     monkeypatch.setattr(variation, "GrowingBody", Counted)
-    with pytest.raises(mr.DockingError, match="no body of 2 modules or more .* in 20 tries"):
+    with pytest.raises(mr.DockingError, match=r"no body of 2 modules or more .* in 20 tries"):
         random_body(BodySpace(STIFF, (2, 2)), draws)
     assert made == ["new"] * 20
     made.clear()
@@ -459,7 +459,7 @@ def test_bad_arguments_are_refused():
         joint_waves([one, Genotype.random(MIXED, rng())], two)
     with pytest.raises(mr.StateError, match="0 genotypes for a population of 2 bodies"):
         joint_waves([], two)
-    with pytest.raises(mr.DockingError, match="no body of 2 modules or more that can move"):
+    with pytest.raises(mr.DockingError, match=r"no body of 2 modules or more that can move"):
         Genotype.random(BodySpace(STIFF, (2, 3)), rng())
 
 
