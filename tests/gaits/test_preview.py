@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from modurob import FileError, StateError, WriteError, examples
+from modurob.drawing import charts
 from modurob.gaits import GAITS, ChaoticMaps, Oscillators, Sine, Wave, preview
 from oracles import complains
 
@@ -138,6 +139,7 @@ def test_what_is_predicted_is_dashed_and_an_order_parameter_has_three_ticks():
     _, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5), duration=4).axes
     drawn = {line.get_label(): line.is_dashed() for line in below.get_lines()}
     assert drawn == {"between joints": False, "predicted": True}
+    assert [line.get_color() for line in below.get_lines()] == [charts.INK, charts.PALETTE[1]]
     above, below = preview(Oscillators.for_model(CRAB), duration=2).axes
     assert not any(line.is_dashed() for line in (*above.get_lines(), *below.get_lines()))
     assert below.get_yticks().tolist() == [0, 0.5, 1]

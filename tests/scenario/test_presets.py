@@ -159,6 +159,13 @@ def test_loops_agree_when_they_differ_by_less_than_the_noise(off, holds):
     assert (found.found, found.holds) == (f"{off:.3g}", holds)
 
 
+def test_loops_that_differ_by_the_noise_do_not_agree(monkeypatch):
+    monkeypatch.setattr("modurob.scenario.presets.ANGLE_NOISE", 0.5)
+    runs = {"a": run_of(np.zeros((8, 2))), "b": run_of(np.full((8, 2), 0.5))}
+    _, found = PRESETS["meister2013-fig14"].judge(runs)
+    assert found.holds is False
+
+
 @pytest.mark.parametrize(("left", "holds"), [(0.02, True), (0.04, False)])
 def test_a_filter_is_judged_by_what_it_leaves_of_the_noise(left, holds):
     q = np.ones((9, 2)) + np.array([0.01, -0.05])
@@ -255,6 +262,12 @@ def test_sentences_about_trees_are_judged_by_the_end_of_runs():
     made["default"] = [best, good, good, never]
     assert list(tree_sentences(made).values()) == [True, True, True, False, True, True]
     assert not any(tree_sentences(dict.fromkeys(TREE_LAWS, [never] * four)).values())
+    for settled, rest, beaten in (
+        (0.1, 0.009, True), (0.1, 0.01, False), (0.2, 0.009, False), (0.1, 0.02, False),
+        (0.3, 0.009, False),
+    ):  # fmt: skip
+        made["default"] = [TreeOutcome(settled, rest, 5.0), never, never, never]
+        assert list(tree_sentences(made).values())[4] is beaten
 
 
 def test_a_preset_is_written_as_scenarios_and_opened_as_a_project(tmp_path):
