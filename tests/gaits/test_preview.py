@@ -101,6 +101,9 @@ def test_many_joints_share_a_scale_of_colors():
     assert [text.get_text() for text in plane.get_legend().get_texts()] == [
         "m1.hinge", "m29.hinge"
     ]  # fmt: skip
+    assert plane.get_legend().get_title().get_text() == "29 joints"
+    (few,) = preview(Wave.for_model(CRAB)).axes
+    assert few.get_legend().get_title().get_text() == ""
 
 
 def test_previews_are_files_of_the_kind_their_name_says(tmp_path):

@@ -202,3 +202,9 @@ def test_the_largest_swing_does_not_pass_a_limit_by_rounding(offset):
     assert (center - swing >= model.lower).all()
     assert (swing < room).all()
     np.testing.assert_allclose(swing, room, rtol=1e-11)
+
+
+def test_only_joints_that_are_there_twice_are_named():
+    with pytest.raises(StateError) as caught:
+        Sine(["hip", "knee", "toe", "knee", "hip"], 0.1)
+    assert str(caught.value) == "joints are there twice: hip, knee"

@@ -107,6 +107,21 @@ def test_confidence_intervals_cover_the_truth_as_often_as_they_say():
     assert 0.92 < covered < 0.98
 
 
+@pytest.mark.parametrize("error", [0.1, 0.4])
+def test_runs_of_mere_noise_leave_the_errors_of_the_datasheets(monkeypatch, error):
+    """Of the logarithm of a friction: a base parameter by itself."""
+    monkeypatch.setattr(problem, "UNSEEN", 1e9)  # else they are refused
+    t, q, v, a = motion(MODEL, 5.0, 60, np.random.default_rng(2))
+    tau = MODEL.inverse_dynamics(q, v, a)
+    size = np.sqrt(np.mean(tau**2, axis=0))
+    tau += 100 * size * np.random.default_rng(3).standard_normal(tau.shape)
+    run = recorded(MODEL, t, q, v, a, tau)
+    fit = identify(MODEL, run, accelerations="recorded", datasheet_error=error)
+    shares = [p.std / p.found for p in fit.parameters if p.name.endswith("viscous")]
+    np.testing.assert_allclose(shares, error, rtol=0.02)
+    assert len(shares) == 5
+
+
 def with_field(organism, module, part, field, change):
     """The organism with one field of one datasheet changed by a function."""
     data = organism.kind(module).model_dump()

@@ -30,7 +30,14 @@ from modurob.search import (
     gallery,
     write_gallery,
 )
-from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
+from modurob.search.evaluation import (
+    DIVERGED,
+    MEETS,
+    NOT_FINITE,
+    TOO_FAST,
+    checked_chunks,
+    evaluate_chunk,
+)
 from modurob.search.evolution import _blocks
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
@@ -310,6 +317,10 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
     bodies = [Genotype.random(SPACE, rng) for _ in range(5)]
     expected = evaluate_chunk(bodies, TASK, (), "cpu")
     assert evaluate(bodies, TASK) == evaluate(bodies, TASK, executor=Backwards()) == expected
+
+
+def test_populations_have_64_bodies_on_a_cpu_and_131072_on_a_gpu():
+    assert [checked_chunks(target) for target in ("cpu", "cuda")] == [64, 131_072]
 
 
 def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
