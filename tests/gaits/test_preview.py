@@ -93,6 +93,8 @@ def test_a_preview_can_be_drawn_into_other_figures():
     part = Figure()
     inner = part.subfigures(1, 2)[1].subplots()
     assert preview(gait, axes=inner) is part
+    innermost = part.subfigures(1, 2)[0].subfigures(1, 2)[1].subplots()
+    assert preview(gait, axes=innermost) is part
 
 
 def test_many_joints_share_a_scale_of_colors():

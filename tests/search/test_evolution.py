@@ -507,6 +507,14 @@ def test_a_body_may_stay_if_it_is_better_than_the_worst_parent():
     assert stay.tolist() == [False, False, True, True, False]
 
 
+def test_a_body_may_stay_if_it_is_better_than_that_of_its_cell():
+    search, genotype = MapElites(SPACE, 20), Genotype.random(SPACE, np.random.default_rng(0))
+    place = 3.0, 0.01
+    search.choose([Individual(genotype, 1.0, 0, place)])
+    stay = search.may_stay(np.array([0.9, 1.0, 1.1, -5.0]), np.array([place] * 3 + [(4.0, 0.01)]))
+    assert stay.tolist() == [False, False, True, True]  # the last one has a cell of its own
+
+
 def test_a_fifth_are_parents_and_a_tenth_of_them_have_the_same_body():
     sizes = {2: 2, 10: 2, 20: 4, 200: 40, 5000: 1000, 10_000: 1000}
     assert {n: Evolution(SPACE, n)._kept for n in sizes} == sizes
