@@ -135,6 +135,14 @@ def test_a_drawing_shows_what_it_says():
     assert organism == expected
 
 
+@pytest.mark.parametrize("drawing", ["B^*", "B^*-B^", "B^\n|\nB^*", "S^  B^*\n|   |\nS^ -Bv"])
+def test_a_drawing_has_no_more_lines_than_it_needs(drawing):
+    found = Organism.from_grid(drawing).to_grid()
+    assert [len(line) for line in found.splitlines()] == [len(x) for x in drawing.splitlines()]
+    assert found.replace(" ", "") == drawing.replace(" ", "")
+    assert not found.endswith("\n")
+
+
 def test_the_crab_s_drawing():
     assert Organism.from_grid(examples.crab().to_grid()) == examples.crab()
     assert examples.crab().to_grid().count("S") == 6
