@@ -108,6 +108,13 @@ def test_many_joints_share_a_scale_of_colors():
     assert few.get_legend().get_title().get_text() == ""
 
 
+@pytest.mark.parametrize(("count", "named"), [(14, 14), (15, 2)])
+def test_up_to_fourteen_lines_are_named(count, named):
+    (plane,) = preview(Sine([f"j{k}" for k in range(count)], 0.1)).axes
+    assert len(plane.get_legend().get_texts()) == named
+    assert bool(plane.get_legend().get_title().get_text()) == (named == 2)
+
+
 def test_previews_are_files_of_the_kind_their_name_says(tmp_path):
     gait = Sine(["hip"], 0.1)
     for ending, begin in ((".svg", b"<?xml"), (".pdf", b"%PDF")):

@@ -140,6 +140,14 @@ def test_random_waves_fill_their_ranges():
     assert {len(one.genes) for one in made} == set(range(2, 8))
 
 
+def test_the_base_of_a_random_body_docks_to_nothing():
+    draw = rng(7)
+    for space in (CUBES, MIXED, SPATIAL):
+        one, other = (Genotype.random(space, draw) for _ in range(2))
+        for genotype in (one, one.mutated(draw), one.crossed(other, draw)):
+            assert genotype.genes[0][1:5] == (-1, 0, 0, 0)
+
+
 def test_a_crossover_takes_the_frequency_of_either():
     one, other = (Genotype.random(CUBES, rng(k)) for k in range(2))
     draw = rng(0)
