@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.text import Text
 from scipy.integrate import solve_ivp
 
 import modurob as mr
@@ -427,6 +428,11 @@ def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
 # -- figures ---------------------------------------------------------------------------------------
 
 
+def words(part):
+    """Texts of a part of a figure: titles, labels, legends."""
+    return [text for text in part.findobj(Text) if text.get_text()]
+
+
 def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
     chosen, t = PRESETS["moll2006-fig4"], np.array([0.0, 0.5, 1.25])
     results = {}
@@ -454,6 +460,7 @@ def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
     (legend,) = left.legends
     told = [text.get_text() for text in legend.get_texts()]
     assert told == [*TREE_LAWS, "a tenth of the start"]
+    assert all(8 <= text.get_fontsize() <= 10 for text in words(left))
     texts = [text.get_text() for text in right.axes[0].texts]
     assert max(len(text.lstrip()) for text in texts) <= 50
     first = texts.index("Measured here") + 1
@@ -501,6 +508,7 @@ def test_the_wanted_motion_and_a_hidden_line_are_seen_in_a_figure():
     drawn = preset_figures.figure(PRESETS["gutenkunst2012-fig6.6"], {"run": result}, [])
     labels = [plane.get_ylabel() for plane in drawn.subfigs[0].axes]
     assert labels == ["position [rad, m]", "torque [N m, N]"]
+    assert all(8 <= text.get_fontsize() <= 10 for text in words(drawn.subfigs[0]))
 
 
 def test_runs_of_a_preset_are_simulated_in_this_process_unless_told(monkeypatch):
