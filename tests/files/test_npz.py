@@ -76,6 +76,18 @@ def test_a_header_that_lies_is_refused_before_memory_is_asked_for(path, case):
         Trajectory.load(path)
 
 
+@pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
+def test_headers_have_up_to_a_thousand_bytes(length, fits):
+    """NumPy pads them with spaces."""
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }".ljust(length - 1)
+    content = npy(header, np.array([1.5]).tobytes())
+    if fits:
+        assert npz._array(content).tolist() == [1.5]
+    else:
+        with complains(FileError, "has a header that is not NumPy's"):
+            npz._array(content)
+
+
 def test_a_bomb_is_refused_by_its_declared_size(path, monkeypatch):
     monkeypatch.setattr(npz, "LARGEST_UNPACKED", 10**6)
     header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2000000,), }"

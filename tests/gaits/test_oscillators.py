@@ -6,6 +6,8 @@ from scipy.integrate import solve_ivp
 
 from modurob import StateError, UnknownNameError, examples
 from modurob.gaits import Oscillators, depths
+from modurob.gaits.oscillators import PhaseTrack
+from modurob.quintic import Curve
 from oracles import complains
 
 SOLVED = 3e-6  # [rad] RK4 against an adaptive method of order eight
@@ -226,3 +228,11 @@ def test_the_last_step_that_was_integrated_is_as_exact_as_the_others():
     later.phases(60.0)
     t = np.linspace(24.951, 24.999, 5)
     np.testing.assert_allclose(first.phases(t), later.phases(t), rtol=0, atol=ROUNDING)
+
+
+def test_oscillators_that_do_not_lock_are_followed_for_a_million_steps():
+    track = PhaseTrack(np.array([[0, 1]]), np.array([1.0, -1.0]), 0.0, np.zeros(2))
+    track._nodes = Curve(*[np.zeros((1_000_002, 2))] * 3)  # as if they had been
+    track.extend(1_000_000)
+    with complains(StateError, "do not lock are followed for 50000 s"):
+        track.extend(1_000_000.5)

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from modurob import FileError, StateError, WriteError, examples
+from modurob.drawing import charts
 from modurob.gaits import GAITS, ChaoticMaps, Oscillators, Sine, Wave, preview
 from oracles import complains
 
@@ -68,6 +69,9 @@ def test_panels_show_all_of_their_lines_and_the_whole_scale_of_an_order_paramete
             assert low < values.min()
             assert values.max() < high
             assert plane.get_xlim() == (0, 3)
+        joints = np.concatenate(list(lines(above).values()))
+        room = np.abs(above.get_ylim() - np.array([joints.min(), joints.max()])) / np.ptp(joints)
+        np.testing.assert_allclose(room, 0.08)
         if not gait.logarithmic:
             assert below.get_ylim()[0] == 0 < 1 < below.get_ylim()[1] < 1.2
         tall, short = (plane.get_position().height for plane in (above, below))
@@ -89,6 +93,8 @@ def test_a_preview_can_be_drawn_into_other_figures():
     part = Figure()
     inner = part.subfigures(1, 2)[1].subplots()
     assert preview(gait, axes=inner) is part
+    innermost = part.subfigures(1, 2)[0].subfigures(1, 2)[1].subplots()
+    assert preview(gait, axes=innermost) is part
 
 
 def test_many_joints_share_a_scale_of_colors():
@@ -97,6 +103,16 @@ def test_many_joints_share_a_scale_of_colors():
     assert [text.get_text() for text in plane.get_legend().get_texts()] == [
         "m1.hinge", "m29.hinge"
     ]  # fmt: skip
+    assert plane.get_legend().get_title().get_text() == "29 joints"
+    (few,) = preview(Wave.for_model(CRAB)).axes
+    assert few.get_legend().get_title().get_text() == ""
+
+
+@pytest.mark.parametrize(("count", "named"), [(14, 14), (15, 2)])
+def test_up_to_fourteen_lines_are_named(count, named):
+    (plane,) = preview(Sine([f"j{k}" for k in range(count)], 0.1)).axes
+    assert len(plane.get_legend().get_texts()) == named
+    assert bool(plane.get_legend().get_title().get_text()) == (named == 2)
 
 
 def test_previews_are_files_of_the_kind_their_name_says(tmp_path):
@@ -135,6 +151,7 @@ def test_what_is_predicted_is_dashed_and_an_order_parameter_has_three_ticks():
     _, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5), duration=4).axes
     drawn = {line.get_label(): line.is_dashed() for line in below.get_lines()}
     assert drawn == {"between joints": False, "predicted": True}
+    assert [line.get_color() for line in below.get_lines()] == [charts.INK, charts.PALETTE[1]]
     above, below = preview(Oscillators.for_model(CRAB), duration=2).axes
     assert not any(line.is_dashed() for line in (*above.get_lines(), *below.get_lines()))
     assert below.get_yticks().tolist() == [0, 0.5, 1]

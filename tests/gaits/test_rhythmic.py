@@ -191,3 +191,20 @@ def test_an_offset_may_be_a_limit_and_the_joint_holds_still_there():
     for limit in (model.lower, model.upper):
         gait = Sine.for_model(model, offset=limit, amplitude=0.3)
         np.testing.assert_array_equal(gait(TIMES).q, np.broadcast_to(limit, (len(TIMES), 3)))
+
+
+@pytest.mark.parametrize("offset", [None, [0.1, -0.3, 0.7]])
+def test_the_largest_swing_does_not_pass_a_limit_by_rounding(offset):
+    model = examples.crab().model()
+    center, swing = within_limits(model, offset, 100.0)
+    room = np.minimum(model.upper - center, center - model.lower)
+    assert (center + swing <= model.upper).all()
+    assert (center - swing >= model.lower).all()
+    assert (swing < room).all()
+    np.testing.assert_allclose(swing, room, rtol=1e-11)
+
+
+def test_only_joints_that_are_there_twice_are_named():
+    with pytest.raises(StateError) as caught:
+        Sine(["hip", "knee", "toe", "knee", "hip"], 0.1)
+    assert str(caught.value) == "joints are there twice: hip, knee"

@@ -13,6 +13,7 @@ from modurob import StateError
 from modurob.identification import FourierSeries, exciting_motion, identify
 from modurob.identification.excitation import DATASHEET_ERROR, _Information, _share
 from modurob.identification.parameters import parameter_set
+from modurob.reference import Reference
 from oracles.complaints import complains
 from oracles.identified_runs import pinocchio_torques, recorded
 
@@ -229,6 +230,64 @@ def test_the_swing_is_the_largest_within_torque_limits_to_a_4096th(part):
     t = np.linspace(0.0, 5.0, 100)
     c = np.random.default_rng(0).standard_normal((2, 2, 1))
     motion = FourierSeries(model.joint_names, 1.0, coefficients=c, period=5.0)
-    torque = part * np.abs(model.inverse_dynamics(*motion(t))).max(axis=0)
+    largest = np.abs(model.inverse_dynamics(*motion(t))).max(axis=0)
+    torque = part * largest
     (found,) = _share(model, motion, t, np.full(1, np.inf), torque)
     assert found <= part <= found + 1 / 4096
+    assert 4096 * found == round(4096 * found)
+    assert _share(model, motion, t, np.full(1, np.inf), largest) == 1
+
+
+def test_a_sine_is_scaled_by_the_most_that_it_may_have_between_forty_samples():
+    """Ehlich and Zeller: at most 1 / cos(pi / 40) of the largest sample."""
+    only = np.zeros((1, 2, 1))
+    only[0, 0] = 3.0
+    sine = FourierSeries(("a",), 1.0, coefficients=only, period=4.0)
+    peak = sine.swing(np.array([1.0])).x[0, 0]  # a quarter of a period, which is a sample
+    assert peak == pytest.approx(np.cos(np.pi / 40), rel=1e-12)
+
+
+def test_motions_are_compared_at_twenty_moments_of_each_harmonic(monkeypatch):
+    seen = []
+
+    class Nothing:
+        def __init__(self, model, first, samples):
+            seen.append((len(first.q), samples))
+
+        def __call__(self, motion):
+            seen.append(len(motion.q))
+            return 1.0
+
+    model = mr.examples.arm("ba").model("physical")
+    first = exciting_motion(model, 5.0, harmonics=3, trials=1)
+    monkeypatch.setattr("modurob.identification.excitation._Information", Nothing)
+    found = exciting_motion(model, 5.0, harmonics=3, trials=4)
+    assert seen == [(60, 500.0), 60, 60, 60, 60]
+    np.testing.assert_array_equal(found.coefficients, first.coefficients)  # none told more
+
+
+def test_the_joint_that_exceeds_its_limit_most_is_named():
+    """Held against gravity: 3 m and 1 m of 1 kg, by joints of 25 and 1 N m."""
+    lying = mr.examples.double_pendulum().model("physical", gravity=(0, 9.81, 0))
+    first, second = lying.joint_names
+    with complains(StateError, f"'{second}' needs 9.81 N m", "limit is 1"):
+        exciting_motion(lying, torque={first: 25.0, second: 1.0})
+
+
+@pytest.mark.parametrize(("tilt", "share"), [(0.0, 1.0), (0.01, None)])
+def test_an_axis_that_feels_no_torque_has_the_noise_of_the_largest(tilt, share):
+    """An upright one that rests; a slight tilt already gives it a noise of its own."""
+    model = mr.examples.arm("ba").model("physical", gravity=(0, 9.81 * tilt, -9.81))
+    rest = np.tile([0.3, 0.8], (4, 1))
+    first = Reference(rest, 0 * rest, 0 * rest)
+    torque = np.abs(model.gravity_torque(rest[0]))
+    assert torque[0] < 0.02 * torque[1]
+    found = _Information(model, first, 4.0)._scale[:, 0]
+    expected = 0.05 * np.array([torque[1] * share if share else torque[0], torque[1]])
+    np.testing.assert_allclose(found, 0.3 / expected)
+
+
+def test_a_body_without_any_torque_has_an_information():
+    model = mr.examples.arm("ba").model("physical", gravity=(0, 0, 0))
+    still = exciting_motion(model, 4.0, amplitude=0.0, trials=2)
+    assert not still(np.linspace(0, 4, 20)).v.any()

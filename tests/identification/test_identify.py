@@ -107,6 +107,21 @@ def test_confidence_intervals_cover_the_truth_as_often_as_they_say():
     assert 0.92 < covered < 0.98
 
 
+@pytest.mark.parametrize("error", [0.1, 0.4])
+def test_runs_of_mere_noise_leave_the_errors_of_the_datasheets(monkeypatch, error):
+    """Of the logarithm of a friction: a base parameter by itself."""
+    monkeypatch.setattr(problem, "UNSEEN", 1e9)  # else they are refused
+    t, q, v, a = motion(MODEL, 5.0, 60, np.random.default_rng(2))
+    tau = MODEL.inverse_dynamics(q, v, a)
+    size = np.sqrt(np.mean(tau**2, axis=0))
+    tau += 100 * size * np.random.default_rng(3).standard_normal(tau.shape)
+    run = recorded(MODEL, t, q, v, a, tau)
+    fit = identify(MODEL, run, accelerations="recorded", datasheet_error=error)
+    shares = [p.std / p.found for p in fit.parameters if p.name.endswith("viscous")]
+    np.testing.assert_allclose(shares, error, rtol=0.02)
+    assert len(shares) == 5
+
+
 def with_field(organism, module, part, field, change):
     """The organism with one field of one datasheet changed by a function."""
     data = organism.kind(module).model_dump()
@@ -365,6 +380,28 @@ def test_the_noise_of_few_samples_is_that_of_the_sensors():
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)  # three standard deviations
 
 
+def test_the_noise_is_that_of_three_weighted_fits_one_after_the_other():
+    """The first without weights; a further one would still change it."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    run, _, _ = run_of(ARM, MODEL, np.random.default_rng(4), states=25)
+    samples = samples_of(MODEL, run, "recorded")
+    found = problem.reduced(given, samples)
+    Y = given.columns(samples.q, samples.v, samples.a)[..., found.base.kept]
+    A = np.concatenate([samples.rate[..., None], Y], axis=-1)
+    fits, sigma = [], np.ones(5)
+    for _ in range(4):
+        rows = (A / sigma[:, None]).reshape(-1, A.shape[-1])
+        # the motors' inertia is known
+        known = samples.tau - MODEL.inverse_dynamics(samples.q, samples.v, samples.a)
+        b = known + given.columns(samples.q, samples.v, samples.a) @ given.given
+        scale = np.linalg.norm(rows, axis=0)
+        x = np.linalg.lstsq(rows / scale, (b / sigma).ravel(), rcond=None)[0] / scale
+        sigma = np.sqrt(np.sum((b - A @ x) ** 2, axis=0) / (25 - A.shape[-1] / 5))
+        fits.append(sigma)
+    np.testing.assert_allclose(found.noise, fits[2], rtol=1e-6)
+    assert np.abs(fits[3] / fits[2] - 1).max() > 1e-4
+
+
 def test_splines_of_degree_five_are_smoothed_into_themselves():
     t = np.linspace(0.0, 2.0, 60)
     v = np.stack([t**5 - 2 * t**3, 3 - t], axis=1)
@@ -375,11 +412,16 @@ def test_splines_of_degree_five_are_smoothed_into_themselves():
     )
 
 
-@pytest.mark.parametrize("seed", [0, 2, 12, 18])
-def test_the_number_of_pieces_is_that_of_the_least_cross_validation(seed):
+@pytest.mark.parametrize(
+    ("count", "high", "noise", "seed"),
+    [*((30, 17, 0.15, seed) for seed in (0, 2, 12, 18)),
+     (30, 0, 0.3, 1),  # two pieces
+     (28, 27, 0.05, 1)],  # nine, with as many coefficients as half of the samples
+)  # fmt: skip
+def test_the_number_of_pieces_is_that_of_the_least_cross_validation(count, high, noise, seed):
     """With as many degrees of freedom as the trace of the matrix that smooths."""
-    t, rng = np.linspace(0, 1, 30), np.random.default_rng(seed)
-    v = np.sin(7 * t) + 0.3 * np.sin(17 * t) + 0.15 * rng.standard_normal(30)
+    t, rng = np.linspace(0, 1, count), np.random.default_rng(seed)
+    v = np.sin(7 * t) + 0.3 * np.sin(high * t) + noise * rng.standard_normal(count)
     fits = []
     for pieces in (2, 3, 4, 5, 7, 9):
         inner = np.quantile(t, np.linspace(0, 1, pieces + 1)[1:-1])
@@ -387,7 +429,7 @@ def test_the_number_of_pieces_is_that_of_the_least_cross_validation(seed):
         B = BSpline.design_matrix(t, knots, 5).toarray()
         smoothing = B @ np.linalg.pinv(B)
         rest = v - smoothing @ v
-        fits.append((30 * rest @ rest / (30 - np.trace(smoothing)) ** 2, smoothing @ v))
+        fits.append((count * rest @ rest / (count - np.trace(smoothing)) ** 2, smoothing @ v))
     rates, _ = smoothed(t, v[:, None])
     np.testing.assert_allclose(rates[:, 0], min(fits, key=lambda fit: fit[0])[1], atol=1e-9)
 
@@ -407,6 +449,9 @@ def test_what_columns_span_is_projected_away():
         np.testing.assert_allclose(P @ P, P, atol=1e-12)
         assert np.trace(P) == pytest.approx(4)
     np.testing.assert_array_equal(suspects._beyond(A[:, :0]), np.eye(6))
+    for share, left in ((1e-5, 4), (1e-7, 5)):  # of the second beside the first
+        nearly = np.c_[A[:, 0], A[:, 0] + share * A[:, 1]]
+        assert np.trace(suspects._beyond(nearly)) == pytest.approx(left)
 
 
 @pytest.mark.parametrize(("factor", "count"), [(1.12, 1), (1.03, 0)])
@@ -456,3 +501,87 @@ def test_odds_are_those_of_gaussian_residuals_with_a_field_wrong_by_its_whole_si
         assert odds == pytest.approx(
             2 * (whole - multivariate_normal(cov=none).logpdf(r)), abs=1e-6
         )
+
+
+# -- suspects --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heavy_and_stiff():
+    """The problem of a run of an arm with two wrong fields, of m3; and the names of all fields."""
+    given = parameter_set(MODEL, ARM, shared=False)
+    true = with_field(ARM, "m3", "distal", "mass", lambda m: 1.5 * m)
+    true = with_field(true, "m3", "joint", "viscous", lambda d: 1.5 * d)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(3), states=100)
+    part = problem.reduced(given, samples_of(MODEL, run, "recorded"))
+    return part, [f"{field.owner}.{field.name}" for field in given.fields]
+
+
+def with_odds(monkeypatch, names, *rounds):
+    """Set twice the logarithms of the odds of some fields, round by round."""
+    rows = iter([*rounds, {}])
+
+    def odds(*_):
+        row = next(rows)
+        return np.array([row.get(name, -np.inf) for name in names])
+
+    monkeypatch.setattr(suspects, "_log_odds", odds)
+
+
+@pytest.mark.parametrize(("factor", "count"), [(1.01, 1), (1.0, 0), (0.99, 0)])
+def test_a_field_is_suspected_where_one_wrong_field_among_all_is_no_better_guess(
+    monkeypatch, heavy_and_stiff, factor, count
+):
+    part, names = heavy_and_stiff
+    even = 2 * np.log(len(names))
+    with_odds(monkeypatch, names, {"m3.distal.mass": factor * even})
+    found, free = suspects.find_suspects(part)
+    assert [f"{x.module}.{x.field}" for x in found] == ["m3.distal.mass"] * count
+    assert np.count_nonzero(free) == count
+
+
+def test_fields_with_odds_of_one_to_twenty_are_alternatives(monkeypatch, heavy_and_stiff):
+    part, names = heavy_and_stiff
+    within, beyond = (100 - 2 * np.log(factor) for factor in (19.9, 20.1))
+    odds = {"m3.distal.mass": 100, "m2.distal.mass": within, "m1.distal.mass": beyond}
+    with_odds(monkeypatch, names, odds)
+    ((*_, alternatives),), _ = suspects.find_suspects(part)
+    assert alternatives == ("m2.distal.mass",)
+
+
+def test_of_similar_odds_those_of_a_suspected_module_come_first(monkeypatch, heavy_and_stiff):
+    part, names = heavy_and_stiff
+    second = {"m3.joint.viscous": 49.0, "m1.joint.viscous": 50.0}
+    with_odds(monkeypatch, names, {"m3.distal.mass": 100.0}, second)
+    found, free = suspects.find_suspects(part)
+    fields = {f"{x.module}.{x.field}": x.alternatives for x in found}
+    assert fields == {"m3.distal.mass": (), "m3.joint.viscous": ("m1.joint.viscous",)}
+    assert np.count_nonzero(free) == 2
+
+
+@pytest.mark.parametrize(("sigmas", "count"), [(4.01, 1), (4.0, 0), (3.99, 0)])
+def test_a_suspect_deviates_by_more_than_four_standard_errors(
+    monkeypatch, heavy_and_stiff, sigmas, count
+):
+    part, names = heavy_and_stiff
+    with_odds(monkeypatch, names, {"m3.distal.mass": 100.0})
+    told = suspects._suspect
+    monkeypatch.setattr(suspects, "_suspect", lambda *x: told(*x)._replace(sigmas=sigmas))
+    found, free = suspects.find_suspects(part)
+    assert (len(found), np.count_nonzero(free)) == (count, count)
+
+
+def test_directions_with_a_relative_error_of_a_thousand_are_not_excited(heavy_and_stiff):
+    part, _ = heavy_and_stiff
+    J = part.jacobian(np.zeros(part.parameters.size))  # by relative changes, in standard errors
+    least = np.linalg.svd(J, compute_uv=False).min()
+    dataclasses.replace(part, R=part.R * 1.001e-3 / least).check_excitation()
+    with complains(StateError, f"do not excite 1 of {len(part.z)}"):
+        dataclasses.replace(part, R=part.R * 0.999e-3 / least).check_excitation()
+
+
+def test_kinds_of_one_name_with_different_numbers_do_not_share_them():
+    arm = mr.examples.arm("bab").with_parameters("m2", mass=1.3)
+    parameters = parameter_set(arm.model("physical"), arm, shared=True)
+    assert arm.kind("m0").name == arm.kind("m2").name == "giusti_b"
+    assert {body.owner for body in parameters.bodies} == {"giusti_b", "giusti_a", "giusti_b@m2"}

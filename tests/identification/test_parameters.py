@@ -165,3 +165,20 @@ def test_base_parameters_do_not_depend_on_the_unit_of_torques(unit):
     )  # fmt: skip
     for found, expected in zip(base_columns(scaled), base_columns(given), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_only_bodies_whose_coordinates_change_get_other_numbers():
+    organism = mr.examples.arm("ba")
+    parameters = parameter_set(organism.model("physical"), organism, shared=False)
+    places = [(entry.owner, entry.body) for entry in parameters.bodies]
+    for k in range(len(places)):
+        for coordinate, change in ((0, 0.2), (9, 0.2), (0, 1e-8), (0, 1e-10)):
+            x = np.zeros(parameters.size)
+            x[10 * k + coordinate] = change
+            made = parameters.organism_with(x)
+            changed = [
+                (owner, body)
+                for owner, body in places
+                if made.kind(owner).bodies[body] != organism.kind(owner).bodies[body]
+            ]
+            assert changed == [places[k]] * (change > 1e-9)  # less is rounding

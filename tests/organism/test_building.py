@@ -135,6 +135,14 @@ def test_a_drawing_shows_what_it_says():
     assert organism == expected
 
 
+@pytest.mark.parametrize("drawing", ["B^*", "B^*-B^", "B^\n|\nB^*", "S^  B^*\n|   |\nS^ -Bv"])
+def test_a_drawing_has_no_more_lines_than_it_needs(drawing):
+    found = Organism.from_grid(drawing).to_grid()
+    assert [len(line) for line in found.splitlines()] == [len(x) for x in drawing.splitlines()]
+    assert found.replace(" ", "") == drawing.replace(" ", "")
+    assert not found.endswith("\n")
+
+
 def test_the_crab_s_drawing():
     assert Organism.from_grid(examples.crab().to_grid()) == examples.crab()
     assert examples.crab().to_grid().count("S") == 6
@@ -188,3 +196,35 @@ def test_superbot_trees_have_branches_of_the_asked_length(branches, length):
     organism = examples.superbot_tree(branches, length, rng=np.random.default_rng(3))
     assert len(organism) == branches * length
     assert organism.rest_pose("m0")[2, 3] == 0.042  # connector 1 stands on the ground
+
+
+@pytest.mark.parametrize(("legs", "length"), [(1, 1), (4, 2), (3, 3)])
+def test_superbot_walkers_have_legs_at_their_sides_that_go_from_end_to_end(legs, length):
+    ends, seen = ({1, 2, 3}, {4, 5, 6}), set()
+    for seed in range(8):
+        organism = examples.superbot_walker(legs, length, np.random.default_rng(seed))
+        assert len(organism) == 1 + legs * length
+        hips = [entry.port for entry in organism.dockings if entry.parent == "m0"]
+        assert len(hips) == legs
+        assert set(hips) <= {2, 3, 5, 6}
+        near = {entry.child: entry.child_port for entry in organism.dockings}
+        for entry in organism.dockings:
+            seen |= {entry.child_port, entry.turn}
+            if entry.parent != "m0":
+                own = next(end for end in ends if near[entry.parent] in end)
+                assert entry.port in {1, 2, 3, 4, 5, 6} - own
+    assert seen <= {*range(1, 7), 0, 90, 180, 270}
+    assert length == 1 or seen == {*range(1, 7), 0, 90, 180, 270}
+
+
+def test_superbot_trees_dock_by_all_connectors_in_all_turns():
+    dockings = [
+        entry
+        for seed in range(8)
+        for entry in examples.superbot_tree(3, 5, np.random.default_rng(seed)).dockings
+    ]
+    assert {entry.child_port for entry in dockings} == set(range(1, 7))
+    assert {entry.port for entry in dockings} == set(range(1, 7))
+    assert {entry.turn for entry in dockings} == {0, 90, 180, 270}
+    roots = {entry.port for entry in dockings if entry.parent == "m0"}
+    assert roots == {2, 3, 4, 5, 6}  # the first one stands on the ground

@@ -137,6 +137,13 @@ def test_docking_seen_from_the_other_module_is_the_inverse(turn):
         np.testing.assert_allclose(product, np.eye(4), rtol=0, atol=ROUNDING)
 
 
+def test_transforms_that_organisms_share_cannot_be_written_to():
+    kind = catalog["superbot"]
+    for T in (dyad(kind, 4, kind, 1, 90).transform, mated_pose(np.eye(4), np.eye(4), 0)):
+        with pytest.raises(ValueError, match="read-only"):
+            T[0, 3] = 1.0
+
+
 def test_four_cubes_in_a_square_come_back_to_the_start():
     organism = Organism.start("backbone")
     for i in range(3):

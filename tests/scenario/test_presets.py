@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.text import Text
 from scipy.integrate import solve_ivp
 
 import modurob as mr
@@ -18,6 +19,7 @@ from modurob.scenario.presets import (
     PRESETS,
     TREE_LAWS,
     TREE_SEEDS,
+    Preset,
     PresetFinding,
     TreeOutcome,
     arm_motion,
@@ -158,6 +160,13 @@ def test_loops_agree_when_they_differ_by_less_than_the_noise(off, holds):
     assert (found.found, found.holds) == (f"{off:.3g}", holds)
 
 
+def test_loops_that_differ_by_the_noise_do_not_agree(monkeypatch):
+    monkeypatch.setattr("modurob.scenario.presets.ANGLE_NOISE", 0.5)
+    runs = {"a": run_of(np.zeros((8, 2))), "b": run_of(np.full((8, 2), 0.5))}
+    _, found = PRESETS["meister2013-fig14"].judge(runs)
+    assert found.holds is False
+
+
 @pytest.mark.parametrize(("left", "holds"), [(0.02, True), (0.04, False)])
 def test_a_filter_is_judged_by_what_it_leaves_of_the_noise(left, holds):
     q = np.ones((9, 2)) + np.array([0.01, -0.05])
@@ -211,8 +220,20 @@ def test_a_figure_shows_the_runs_beside_what_was_found():
     assert set(np.round(np.diff(heights), 9)) == {-13.5}
     # a second run has other dashes and stands in the legend
     drawn = preset_figures.figure(chosen, {"one": run, "two": run}, FINDINGS)
-    texts = drawn.subfigs[0].legends[0].get_texts()
-    assert [text.get_text() for text in texts][2:] == ["one", "two", "desired"]
+    (legend,) = drawn.subfigs[0].legends
+    assert [text.get_text() for text in legend.get_texts()][2:] == ["one", "two", "desired"]
+    *_, one, two, desired = legend.legend_handles
+    widths = [line.get_linewidth() for line in legend.legend_handles]
+    assert sorted(widths, reverse=True) == widths  # joints, runs, the motion that was wanted
+    assert len(set(widths)) == 3
+    assert (one.is_dashed(), two.is_dashed()) == (False, True)
+    looks = [
+        (line.get_color(), line.get_linewidth(), line._unscaled_dash_pattern)
+        for line in (desired, drawn.subfigs[0].axes[0].get_lines()[-1])
+    ]
+    assert looks[0] == looks[1]
+    begin, (dash, gap) = looks[0][2]
+    assert (begin, dash) == (0, gap)
     assert drawn.subfigs[0].axes[0].get_lines()[2].get_linestyle() == "--"
     assert drawn.get_size_inches()[0] == 12
 
@@ -242,6 +263,12 @@ def test_sentences_about_trees_are_judged_by_the_end_of_runs():
     made["default"] = [best, good, good, never]
     assert list(tree_sentences(made).values()) == [True, True, True, False, True, True]
     assert not any(tree_sentences(dict.fromkeys(TREE_LAWS, [never] * four)).values())
+    for settled, rest, beaten in (
+        (0.1, 0.009, True), (0.1, 0.01, False), (0.2, 0.009, False), (0.1, 0.02, False),
+        (0.3, 0.009, False),
+    ):  # fmt: skip
+        made["default"] = [TreeOutcome(settled, rest, 5.0), never, never, never]
+        assert list(tree_sentences(made).values())[4] is beaten
 
 
 def test_a_preset_is_written_as_scenarios_and_opened_as_a_project(tmp_path):
@@ -401,6 +428,11 @@ def test_errors_of_the_arm_are_shares_of_the_ways_of_its_joints():
 # -- figures ---------------------------------------------------------------------------------------
 
 
+def words(part):
+    """Texts of a part of a figure: titles, labels, legends."""
+    return [text for text in part.findobj(Text) if text.get_text()]
+
+
 def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
     chosen, t = PRESETS["moll2006-fig4"], np.array([0.0, 0.5, 1.25])
     results = {}
@@ -418,6 +450,9 @@ def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
             assert (line.get_label(), line.get_ydata().tolist()) == (law, [2.0 * k, 0.5, 0.1 * j])
             assert line.get_color() == preset_figures.TREE_COLORS[law]
         assert tenth.get_ydata() == pytest.approx([0.2 * k] * 2)
+        assert tenth.get_linewidth() < min(line.get_linewidth() for line in lines)
+        begin, (dot, gap) = tenth._unscaled_dash_pattern
+        assert (begin, gap) == (0, 2 * dot)
         assert plane.get_ylim()[0] == 0
         assert plane.get_xlim() == (0, 1.25)
         assert plane.get_ylabel() == ("distance [widths]" if k % 2 else "")
@@ -425,6 +460,7 @@ def test_trees_are_drawn_in_four_panels_with_a_line_for_each_law():
     (legend,) = left.legends
     told = [text.get_text() for text in legend.get_texts()]
     assert told == [*TREE_LAWS, "a tenth of the start"]
+    assert all(8 <= text.get_fontsize() <= 10 for text in words(left))
     texts = [text.get_text() for text in right.axes[0].texts]
     assert max(len(text.lstrip()) for text in texts) <= 50
     first = texts.index("Measured here") + 1
@@ -472,3 +508,19 @@ def test_the_wanted_motion_and_a_hidden_line_are_seen_in_a_figure():
     drawn = preset_figures.figure(PRESETS["gutenkunst2012-fig6.6"], {"run": result}, [])
     labels = [plane.get_ylabel() for plane in drawn.subfigs[0].axes]
     assert labels == ["position [rad, m]", "torque [N m, N]"]
+    assert all(8 <= text.get_fontsize() <= 10 for text in words(drawn.subfigs[0]))
+
+
+def test_runs_of_a_preset_are_simulated_in_this_process_unless_told(monkeypatch):
+    scenarios = [mr.Scenario(organism="crab", duration=x) for x in (1.0, 2.0)]
+    seen, told, names = [], [], ["one", "two"]
+
+    def run(scenario, partial):
+        seen.append((scenario, partial))
+        return scenario.duration
+
+    monkeypatch.setattr(mr.Scenario, "run", run)
+    made = Preset("", "", "", "", (), lambda: dict(zip(names, scenarios, strict=True)), list)
+    assert made.run(told.append) == {"one": 1.0, "two": 2.0}
+    assert seen == [(scenario, True) for scenario in scenarios]
+    assert told[-1] == 1.0

@@ -30,7 +30,14 @@ from modurob.search import (
     gallery,
     write_gallery,
 )
-from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
+from modurob.search.evaluation import (
+    DIVERGED,
+    MEETS,
+    NOT_FINITE,
+    TOO_FAST,
+    checked_chunks,
+    evaluate_chunk,
+)
 from modurob.search.evolution import _blocks
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
@@ -111,6 +118,9 @@ def test_a_chart_shows_the_scores_of_all_generations(whole_search, monkeypatch):
     assert not plane.get_legend().get_frame_on()
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("generation", "score [m]")
     assert drawn[0].get_suptitle() == "walk: 18 bodies"
+    few = result._replace(generations=2, history=result.history[:2])
+    gallery.draw_progress(few, "progress.png")
+    assert [x for x in drawn[1].axes[0].get_xticks() if 0.5 < x < 2.5] == [1, 2]  # no halves
 
 
 def test_an_archive_shows_the_best_score_of_each_cell(whole_search, monkeypatch):
@@ -192,6 +202,14 @@ def test_a_search_of_many_large_bodies_is_continued(whole_search, tmp_path):
     path = tmp_path / "large.json"
     path.write_bytes(whole_search[1] + b" " * LARGEST_FILE_BYTES)
     assert evolve(TASK, **RUN, checkpoint=path).record == whole_search[0].record
+
+
+def test_a_checkpoint_of_more_than_128_mebibytes_is_refused(tmp_path):
+    path = tmp_path / "larger.json"
+    with path.open("wb") as file:
+        file.truncate(2**27 + 1)
+    with complains(FileError, "larger.json", "at most 134,217,728 bytes are read"):
+        EvolutionRecord.load(path)
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(whole_search, tmp_path, monkeypatch):
@@ -299,6 +317,10 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
     bodies = [Genotype.random(SPACE, rng) for _ in range(5)]
     expected = evaluate_chunk(bodies, TASK, (), "cpu")
     assert evaluate(bodies, TASK) == evaluate(bodies, TASK, executor=Backwards()) == expected
+
+
+def test_populations_have_64_bodies_on_a_cpu_and_131072_on_a_gpu():
+    assert [checked_chunks(target) for target in ("cpu", "cuda")] == [64, 131_072]
 
 
 def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
@@ -423,6 +445,14 @@ def test_no_body_is_evaluated_twice(monkeypatch):
         Evolution(SPACE, 12).children(rng, 12)
 
 
+def test_a_generation_is_given_up_after_200_children_for_each_body(monkeypatch):
+    one, made = Genotype.random(SPACE, np.random.default_rng(0)), []
+    monkeypatch.setattr(Strategy, "_child", lambda self, rng: made.append(one) or one)
+    with complains(StateError, "1 of 3 bodies found that differ"):
+        Evolution(SPACE, 3).children(np.random.default_rng(0), 3)
+    assert len(made) == 600
+
+
 def test_the_best_stay_and_a_body_is_there_twice_at_most():
     rng = np.random.default_rng(0)
     few = [Genotype.random(SPACE, rng) for _ in range(5)]
@@ -475,6 +505,14 @@ def test_a_body_may_stay_if_it_is_better_than_the_worst_parent():
     scores = np.array([0.9, 1.0, 1.1, 2.5, np.nan])
     stay = search.may_stay(scores, np.zeros((5, 0)))
     assert stay.tolist() == [False, False, True, True, False]
+
+
+def test_a_body_may_stay_if_it_is_better_than_that_of_its_cell():
+    search, genotype = MapElites(SPACE, 20), Genotype.random(SPACE, np.random.default_rng(0))
+    place = 3.0, 0.01
+    search.choose([Individual(genotype, 1.0, 0, place)])
+    stay = search.may_stay(np.array([0.9, 1.0, 1.1, -5.0]), np.array([place] * 3 + [(4.0, 0.01)]))
+    assert stay.tolist() == [False, False, True, True]  # the last one has a cell of its own
 
 
 def test_a_fifth_are_parents_and_a_tenth_of_them_have_the_same_body():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import modurob as mr
 from modurob.model.options import ModelOptions
 from modurob.population.packing import moving_joints
-from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
+from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves, variation
 from modurob.search.growth import GrowingBody, _boxes, picked, subtree
 from modurob.search.space import _range
 from modurob.search.variation import Draws, changed_body, random_body
@@ -138,6 +138,14 @@ def test_random_waves_fill_their_ranges():
     assert 0.5 <= min(frequencies) < 0.6
     assert 1.9 < max(frequencies) <= 2.0
     assert {len(one.genes) for one in made} == set(range(2, 8))
+
+
+def test_the_base_of_a_random_body_docks_to_nothing():
+    draw = rng(7)
+    for space in (CUBES, MIXED, SPATIAL):
+        one, other = (Genotype.random(space, draw) for _ in range(2))
+        for genotype in (one, one.mutated(draw), one.crossed(other, draw)):
+            assert genotype.genes[0][1:5] == (-1, 0, 0, 0)
 
 
 def test_a_crossover_takes_the_frequency_of_either():
@@ -291,6 +299,36 @@ def test_files_hold_genotypes_with_datasheets_of_their_own(tmp_path):
 
 
 STIFF = mr.catalog["backbone"].with_parameters(limits=(0.0, 0.0))
+
+
+def test_changes_are_given_up_after_twenty_tries(monkeypatch):
+    made, draws = [], Draws(rng())
+
+    class Counted(GrowingBody):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append("new")
+
+        def copy(self):
+            made.append("copy")
+            return super().copy()
+
+    genes = random_body(BodySpace("backbone", (2, 2)), draws)
+    monkeypatch.setattr(variation, "GrowingBody", Counted)
+    with pytest.raises(mr.DockingError, match=r"no body of 2 modules or more .* in 20 tries"):
+        random_body(BodySpace(STIFF, (2, 2)), draws)
+    assert made == ["new"] * 20
+    made.clear()
+    monkeypatch.setattr(GrowingBody, "add", lambda self, gene: False)  # no room anywhere
+    space = BodySpace("backbone", (1, 2))
+    assert variation._grafted(space, genes[:1], [genes[1]._replace(parent=-1)], draws) is None
+    assert made == ["new"] + ["copy"] * 20
+    monkeypatch.setattr(variation, "_grafted", lambda *_: made.append("graft"))
+    made.clear()
+    assert variation.exchanged_part(space, genes, genes, draws) is genes
+    assert made == ["graft"] * 20
+
+
 WAVE = Oscillation(0.1, 0.0, 0.0)
 BASE = Gene(0, -1, 0, 0, 0, (WAVE,))
 
@@ -429,7 +467,7 @@ def test_bad_arguments_are_refused():
         joint_waves([one, Genotype.random(MIXED, rng())], two)
     with pytest.raises(mr.StateError, match="0 genotypes for a population of 2 bodies"):
         joint_waves([], two)
-    with pytest.raises(mr.DockingError, match="no body of 2 modules or more that can move"):
+    with pytest.raises(mr.DockingError, match=r"no body of 2 modules or more that can move"):
         Genotype.random(BodySpace(STIFF, (2, 3)), rng())
 
 

@@ -10,7 +10,7 @@ from modurob.interop.mujoco_model import MujocoModel
 from modurob.population import Rollout
 from modurob.scenario.gait_files import GaitRecord
 from modurob.search import TASKS, BodySpace, Genotype, evaluate, joint_waves
-from modurob.search.clearance import MOMENTS, OVERLAP_M, clear
+from modurob.search.clearance import MOMENTS, OVERLAP_M, _body_boxes, clear
 from modurob.search.evaluation import NOT_FINITE
 from modurob.search.gallery import Winner
 from modurob.search.strategies import height
@@ -169,6 +169,51 @@ def test_modules_without_shapes_meet_as_cubes_of_their_size():
         found.append([clear(one) for one in genotypes(replace(SPACE, kinds=(other,)), 12)])
     assert found[0] == found[1]
     assert 0 < sum(found[0]) < 12
+
+
+def test_boxes_move_with_their_bodies(monkeypatch):
+    data = mr.catalog["backbone"].model_dump()
+    half = {"body": data["bodies"][1]["name"], "form": "box", "size": [0.04] * 3}
+    data["shapes"] = [{**half, "position": [0.03, 0.02, 0.01]}]
+    given, seen = {"kinds": (mr.ModuleType(**data),), "modules": (7, 8)}, []
+    monkeypatch.setattr(
+        "modurob.search.clearance.overlaps", lambda *boxes: seen.append(boxes) or np.zeros(1)
+    )
+    (genotype,) = genotypes(replace(SPACE, **given, hinges="physical"), 1)
+    assert clear(genotype)
+    ((one, other),), model = seen, genotype.model()
+    waves, n = genotype.waves(), len(model.joint_names)
+    q = model.neutral()
+    q[7:] = waves.offset[0, :n] + waves.amplitude[0, :n] * np.sin(waves.phase[0, :n])
+    numbers, boxes = _body_boxes(model)
+    T = model.forward_kinematics(q)[numbers]
+    places = [pose @ [*center, 1.0] for pose, center in zip(T, boxes.center, strict=True)]
+    found = np.concatenate([one.center[0], other.center[0]])  # at the first moment
+    apart = np.linalg.norm(found[:, None] - np.array(places)[:, :3], axis=-1)
+    assert apart.min(axis=1).max() < 1e-12
+    assert len(found) > 4
+
+
+@pytest.mark.parametrize(("hinges", "bodies"), [("dyad", 1), ("physical", 2)])
+def test_boxes_around_bodies_are_where_their_shapes_are(hinges, bodies):
+    """Of two boxes beside each other, one above the other; less 2.5 mm that may overlap."""
+    data = mr.catalog["backbone"].model_dump()
+    first, second = (body["name"] for body in data["bodies"])
+    data["shapes"] = [
+        {"body": first, "form": "box", "size": [0.02, 0.04, 0.06], "position": [-0.05, 0.01, 0]},
+        {"body": second, "form": "box", "size": [0.04, 0.04, 0.02], "position": [0.03, 0, 0.08]},
+    ]
+    model = mr.Organism.start(mr.ModuleType(**data)).model(hinges, "free")
+    numbers, boxes = _body_boxes(model)
+    low = np.array([[-0.06, -0.01, -0.03], [0.01, -0.02, 0.07]])
+    high = np.array([[-0.04, 0.03, 0.03], [0.05, 0.02, 0.09]])
+    if bodies == 1:  # one rigid body
+        low, high = low.min(axis=0, keepdims=True), high.max(axis=0, keepdims=True)
+    T = model.forward_kinematics(model.neutral())[numbers]
+    assert len(numbers) == bodies
+    np.testing.assert_allclose(T[:, :3, :3], np.broadcast_to(np.eye(3), (bodies, 3, 3)), atol=1e-12)
+    np.testing.assert_allclose(boxes.center + T[:, :3, 3], (low + high) / 2, atol=1e-12)
+    np.testing.assert_allclose(boxes.half, (high - low) / 2 - 0.00125, atol=1e-12)
 
 
 def test_winners_are_files_that_walk_and_tune_read(tmp_path):

@@ -214,7 +214,7 @@ def gif(fps, count=13):
 
 
 def test_a_gif_shows_every_frame_for_its_time_again_and_again():
-    for fps, milliseconds in ((10, 100), (50, 20), (40, 20), (3, 330)):
+    for fps, milliseconds in ((10, 100), (50, 20), (40, 20), (3, 330), (0.1, 10_000)):
         film = gif(fps)
         assert film.n_frames == 13
         assert film.info["duration"] == milliseconds  # in hundredths of a second
@@ -224,6 +224,17 @@ def test_a_gif_shows_every_frame_for_its_time_again_and_again():
         image = np.asarray(film.convert("RGB")).astype(int)
         assert image[0, 0].tolist() == [255, 255, 255]
         assert np.abs(image[10, 2 * k + 5] - (200, 30, 10)).max() <= 4
+
+
+def test_a_gif_has_a_palette_of_128_colors():
+    """That of each frame is the same, so that colors do not flicker."""
+    rng = np.random.default_rng(0)
+    frames = [rng.integers(0, 255, (40, 60, 3)).astype(np.uint8) for _ in range(8)]
+    film, used = Image.open(io.BytesIO(video._gif(iter(frames), 10))), set()
+    for k in range(8):
+        film.seek(k)
+        used |= {tuple(x) for x in np.asarray(film.convert("RGB")).reshape(-1, 3).tolist()}
+    assert len(used) == 128
 
 
 @pytest.mark.parametrize(

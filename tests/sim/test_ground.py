@@ -508,6 +508,20 @@ def test_a_step_stops_a_sliding_block():
     assert run.v[-1, 0] < 0.1
 
 
+def test_steps_of_adaptive_methods_resolve_the_ground_and_equal_steps_stay():
+    """Also above it: a body may fall onto it within a step."""
+    q, dt = MODEL.neutral(), 1e-3
+    q[2] = 1.0
+    own = GroundContact(mr.Ground(), MODEL, MODEL.organism, q, dt).law.stiffness
+    ground = mr.Ground(stiffness=1.2 * own)
+    longest = GroundContact(ground, MODEL, MODEL.organism, q, None).largest_step
+    assert longest < dt
+    adaptive = mr.simulate(MODEL, q, None, 0.02, integrator="RK45", ground=ground, rtol=1e-2)
+    assert np.diff(adaptive.t).max() <= longest * (1 + 1e-9)
+    equal = mr.simulate(MODEL, q, None, 0.02, integrator="SemiImplicitEuler", dt=dt, ground=ground)
+    np.testing.assert_allclose(np.diff(equal.t), dt, rtol=1e-9)
+
+
 # -- a body that changes ---------------------------------------------------------------------------
 
 

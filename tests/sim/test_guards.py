@@ -53,6 +53,16 @@ def test_ticks_are_multiples_of_the_period_whenever_a_body_begins():
     assert [stretch.sample for stretch in begun] == [True, True]
 
 
+@pytest.mark.parametrize("period", [1e-6, 1.0, 1e6])
+def test_ticks_and_records_are_one_time_within_a_billionth_of_the_period(period):
+    for apart, count in ((0.5e-9, 4), (2e-9, 5)):
+        record = period * np.array([0.0, 1.0, 2.0 + apart, 4.0])
+        found = list(intervals(0.0, 4 * period, period, record))
+        assert len(found) == count
+        assert sum(stretch.sample for stretch in found) == 4
+        assert sum(stretch.record for stretch in found) == 3
+
+
 def test_records_are_unique_sorted_and_hold_both_ends():
     np.testing.assert_array_equal(record_times([0.5, 0.2, 0.5], 1.0), [0.0, 0.2, 0.5, 1.0])
     np.testing.assert_allclose(record_times(0.1, 0.3), [0, 0.1, 0.2, 0.3], atol=ROUNDING)
@@ -384,6 +394,16 @@ def test_two_events_at_one_time_take_no_time_between():
     )  # fmt: skip
     assert [part.t[-1] for part in found.parts].count(0.2) == 3
     assert all(np.all(np.diff(part.t) > 0) for part in found.parts)
+
+
+def test_a_module_that_has_docked_again_can_be_undocked_again():
+    organism = examples.snake(3)
+    events = [Undock(0.01, "m2"), Dock(0.011, "m1", 3, "m2", 4), Undock(0.02, "m2")]
+    found = simulate(
+        organism.model("physical", "free", gravity=(0, 0, 0)), None, None, 0.03,
+        organism=organism, integrator="RK4", events=events,
+    )  # fmt: skip
+    assert [len(part.organism) for part in found.parts] == [3, 2, 1, 3, 2, 1]
 
 
 @pytest.mark.parametrize("answer", ["push", None, [1.0, 2.0], [[1.0]] * 2, [1.0 + 1j]])

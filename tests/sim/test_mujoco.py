@@ -15,6 +15,8 @@ from modurob.control.references import SetPoint
 from modurob.interop import mjcf
 from modurob.interop.mujoco_model import MujocoModel
 from modurob.sim import Noise, Stops
+from modurob.sim.mujoco_engine import MujocoPlant
+from modurob.stepping import EquationOfMotion
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
 
@@ -90,6 +92,15 @@ def test_friction_answers_a_torque_at_the_sample_at_which_it_begins():
     assert run.tau[[at - 1, at], 0].tolist() == [0.0, 1.0]
     np.testing.assert_allclose(run.a[:at, 0], 0.0, atol=1e-9)
     assert run.a[at, 0] == pytest.approx((1.0 - 0.2) / inertia, rel=0.01)
+
+
+def test_dry_friction_holds_joints_with_the_shortest_time_constant_that_mujoco_takes():
+    """Of two steps, as its documentation says of solref; a torque below it lets a joint creep."""
+    model = without_shapes(mr.Organism.start("giusti_a").model("physical"))
+    plant = MujocoPlant(EquationOfMotion(model, ()), None, None, False, "implicitfast", 0.0)
+    for h in (1e-3, 5e-3):
+        plant.march(0.0, h, 1, np.zeros(1), np.zeros(1))
+        np.testing.assert_array_equal(plant._peer.dof_solref[:, 0], 2 * h)
 
 
 def test_joints_stop_at_their_limits_only_when_asked():

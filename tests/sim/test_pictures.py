@@ -356,6 +356,24 @@ def test_lines_of_one_body_share_a_color_and_differ_by_their_dashes(changing):
     assert len({str(dashes[f"m0 p{axis}"]) for axis in "xyz"}) == 3
 
 
+@pytest.mark.parametrize(("count", "named"), [(14, 14), (15, 2)])
+def test_up_to_fourteen_lines_are_named(count, named):
+    lined = [plots.PlotLine(f"j{k}", np.arange(3.0), np.arange(3.0)) for k in range(count)]
+    panel, plane = plots.PlotPanel("position", "rad", lined), charts.blank((4, 3)).add_subplot()
+    plots._draw(plane, panel, plots._colors([panel]), True)
+    assert len(plane.get_legend().get_texts()) == named
+    assert bool(plane.get_legend().get_title().get_text()) == (named == 2)
+
+
+def test_the_fourth_dashes_are_those_of_the_second_and_the_dots_of_the_third():
+    solid, *others = plots.DASHES
+    (_, dashes), (_, dots), (_, both) = others
+    assert solid == "-"
+    assert {begin for begin, _ in others} == {0}
+    assert both == (dashes[0], dots[1], *dots)
+    assert dots[0] < dots[1] < dashes[1] < dashes[0]
+
+
 def test_another_run_is_drawn_over_in_thin_dashes(crab):
     model = examples.double_pendulum().model("physical")
     one, other = (simulate(model, [x, 0.2], None, 0.1, None, "RK4", dt=0.01) for x in (0.1, 0.3))

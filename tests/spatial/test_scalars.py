@@ -1,5 +1,7 @@
 """The elementary functions against 50-digit arithmetic, and the building of arrays."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -158,3 +160,22 @@ def test_whole_floats_are_exact_integers_as_far_as_they_name_one():
     whole = [isinstance(x, int) for x in found]
     assert whole == [True, True, False, True, True, False, False, False]
     assert found.tolist() == given.tolist()
+    unknown, two = scalars._exact_objects(np.array([np.nan, 2.0]))
+    assert np.isnan(unknown)
+    assert type(two) is int
+
+
+def test_numbers_in_one_formula_are_floating_point():
+    for given in ([[1, 2], [3]], [[True, False], [0.5]], [np.int8(3), 1 + 2j], [2.0, 3.0]):
+        arrays = scalars.common(*given)
+        assert {x.dtype.kind for x in arrays} <= {"f", "c"}
+        for found, value in zip(arrays, given, strict=True):
+            np.testing.assert_array_equal(found, value)
+
+
+def test_series_end_below_rounding_where_closed_forms_begin_to_be_exact():
+    """The first term that is left out, and the digits that x - sin x loses."""
+    radius, terms = scalars._SERIES_RADIUS, scalars._SERIES_TERMS
+    for first in (1, 2, 3):
+        assert radius ** (2 * terms) / math.factorial(first + 2 * terms) < 1e-20
+    assert np.log2(radius / (radius - np.sin(radius))) < 3  # bits

@@ -107,8 +107,8 @@ def edges_outward(edges: Sequence[tuple[Any, Any]], root: Any) -> Iterator[tuple
     for number, ends in enumerate(edges):
         for end in ends:
             touching.setdefault(end, []).append(number)
-    used, reached, front = set[int](), {root}, [root]
-    for here in front:
+    used, front = set[int](), [root]
+    for here in front:  # a loop leads to an end that has no other edge left
         for number in touching.get(here, ()):
             if number in used:
                 continue
@@ -116,6 +116,4 @@ def edges_outward(edges: Sequence[tuple[Any, Any]], root: Any) -> Iterator[tuple
             one, other = edges[number]
             there = other if one == here else one
             yield number, here, there
-            if there not in reached:
-                reached.add(there)
-                front.append(there)
+            front.append(there)

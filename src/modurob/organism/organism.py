@@ -184,8 +184,7 @@ class Organism:
         waiting: dict[str, list[Docking]] = {}
         for entry in ordered:
             waiting.setdefault(entry.parent, []).append(entry)
-        ready = [(entry.column, entry) for entry in waiting.get(self.base, [])]
-        heapq.heapify(ready)
+        ready = [(entry.column, entry) for entry in waiting.get(self.base, [])]  # sorted: a heap
         result = []
         while ready:
             _, entry = heapq.heappop(ready)

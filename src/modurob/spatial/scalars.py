@@ -286,8 +286,7 @@ def _exact_objects(array: Array) -> Array:
     objects = array.astype(object)
     if array.dtype.kind != "f":
         return objects
-    whole = np.isfinite(array) & (np.abs(array) < _LARGEST_EXACT_INTEGER)
-    whole &= array == np.where(whole, np.trunc(array), 0)
+    whole = (np.abs(array) < _LARGEST_EXACT_INTEGER) & (array == np.trunc(array))
     if whole.any():
         objects[whole] = array[whole].astype(np.int64).astype(object)
     return objects
