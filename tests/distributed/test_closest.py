@@ -99,6 +99,10 @@ def test_a_center_on_the_axis_stays():
     assert turn(one([0, 1, 0], [1, 0, 0], [1, 3, 0])) == 0
 
 
+def test_a_center_on_the_axis_and_on_the_line_stays():
+    assert turn(one([0, 1, 0], [0, 0, 0], [0, 0, 0])) == 0
+
+
 def test_an_axis_on_the_line_stays():
     assert turn(one([0, 0, 1], [0, 0, 5], [1, 1, 0])) == 0
 
@@ -168,6 +172,24 @@ def test_slides_that_move_a_point_little_are_as_much_longer():
     whole = slides(direction, point, np.zeros(3), UP)
     for share in (1e-3, 1e-8, 1e-11):
         np.testing.assert_allclose(slides(share * direction, point, np.zeros(3), UP), whole / share)
+
+
+def test_what_a_slide_does_not_move_stays_and_what_it_hardly_moves_goes_as_far_as_needed():
+    def slid(direction, **limits):
+        return slides(np.array([direction]), np.array([[1e-3, 0, 0]]), np.zeros(3), UP, **limits)[0]
+
+    assert slid([0.0, 0.0, 0.0]) == 0
+    assert slid([0.0, 0.0, 0.0], lower=0.25) == 0.25
+    assert slid([1e-7, 0.0, 1.0]) == pytest.approx(-1e4)
+
+
+def test_of_two_limits_as_far_from_the_best_turn_the_nearer_one_is_taken():
+    """The circle is level; the best turn, by 2.5, is half of the way between both limits."""
+    circle = one([0, 0, 1], [2, 0, 0], [2 - np.cos(2.5), np.sin(2.5), 0])
+    assert turn(circle) == pytest.approx(2.5)
+    assert turn(circle, lower=3.5 - 2 * np.pi, upper=1.5) == 1.5
+    mirrored = one([0, 0, 1], [2, 0, 0], [2 - np.cos(2.5), -np.sin(2.5), 0])
+    assert turn(mirrored, lower=-1.5, upper=2 * np.pi - 3.5) == -1.5
 
 
 def test_shapes_follow_the_input():

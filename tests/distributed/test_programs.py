@@ -351,6 +351,23 @@ def test_servos_go_on_with_their_rate_until_their_commands_are_late():
         assert one._forces(one.state)[1] == 0.0
 
 
+def test_a_base_on_the_ground_begins_upright_at_the_origin_and_servos_move_joints_alone():
+    one = Plant(PlantOptions(ground=mr.Ground(lift=True), stiffness=4.0, geared=True))
+    one.add("m0", SUPERBOT)
+    one.plug(("base", "out"), ("m0", "1"))
+    np.testing.assert_array_equal(one.state.q[[0, 1, 3, 4, 5, 6]], [0, 0, 0, 0, 0, 1])
+    one.command("m0", (0.1, 0.0, 0.2, 0.0, 0.3, 0.0))
+    np.testing.assert_allclose(one._forces(one.state), [0.0] * 6 + [0.4, 0.8, 1.2])
+
+
+def test_motors_have_their_last_torque_for_a_tenth_of_a_second():
+    one = giusti("b", gravity=(0, 0, 0))
+    one.plug(("base", "out"), ("m0", "in"))
+    one.command("m0", (0.5,))
+    for one.t, torque in ((0.1, 0.5), (0.1 + 1e-9, 0.0)):
+        assert one._forces(one.state).tolist() == [torque]
+
+
 def test_drives_of_several_joints_take_their_torques_in_order_and_pushes_add_to_them():
     one = Plant(PlantOptions(gravity=(0, 0, 0), torque=2.0, friction=0.25))
     one.add("m0", SUPERBOT)
@@ -586,3 +603,7 @@ def test_contact_sensors_are_read_every_10_ms_and_tell_when_nothing_is_felt(prog
     assert boxes[1].read_new() is None
     one.step([], [], 10.011)
     assert boxes[1].read_new() == (one._plant.t,)
+    one._felt_at, one._plant.t = 2.0, 2.01
+    one._plant.advance = lambda until: None
+    one.step([], [], 12.01)
+    assert boxes[1].read_new() == (2.01,)  # exactly so late

@@ -757,16 +757,26 @@ def test_slip_is_the_farthest_way_of_a_sole_from_where_it_stood_or_landed():
     np.testing.assert_allclose(walked(moves, flights, steps).slip, [0.0, 0.0, 0.02], atol=1e-15)
 
 
+def test_of_a_run_that_ends_before_soles_have_settled_the_last_sample_counts():
+    run = walked([(0, 0.2, (0.5, 0.0))], [], [STEP])
+    last = run.t[:4]  # 0.3 s
+    run.__dict__.update(t=last, soles=run.soles[:4], channels={
+        "contact": run.channels["contact"][:4]
+    })  # fmt: skip
+    assert run.steps_done == 0
+    assert run.slip.tolist() == [0.0, 0.0, 0.0]
+
+
 def test_height_is_above_the_ground_and_tilt_is_from_the_start():
     ground = mr.Ground(slope=(0.1, 0.2), height=0.05)
     center = np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 0.3]])
     start = so3.exp(np.array([0.3, 0.1, 0.2]))
-    turns = [[0.0, 0.0, 0.9], [0.25, 0.0, 0.0], [0.0, -0.6, 0.0]]
+    turns = [[0.25, 0.0, 0.0], [0.0, 0.0, 0.9], [0.0, -0.6, 0.0]]
     R = [start, *(so3.exp(np.array(turn)) @ start for turn in turns)]
     q = np.array([[0, 0, 0, *so3.to_quaternion(each), 0.4] for each in R])
     run = made(ground=ground, channels={"center": center}, q=q)
     np.testing.assert_allclose(run.height, [1.0 - 0.55, 0.25])
-    np.testing.assert_allclose(run.tilt[1:], [0.0, 0.25, 0.6], atol=1e-7)
+    np.testing.assert_allclose(run.tilt[1:], [0.25, 0.0, 0.6], atol=1e-7)
 
 
 def fallen(*, tilt=0.0, heights=(1.0, 0.6), touches=(), lost=()):

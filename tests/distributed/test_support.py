@@ -320,6 +320,17 @@ def test_a_round_region_has_64_corners(monkeypatch):
     assert len(corners) == 64
 
 
+def test_all_of_50_corners_are_found(monkeypatch):
+    angles = 2 * np.pi * (np.arange(50) / 50) ** 2 + 0.03  # most of them in one arc
+    corners = 0.3 * np.column_stack([np.cos(angles), np.sin(angles)])
+    monkeypatch.setattr(
+        support, "_corner", lambda forces, place, direction: corners[np.argmax(corners @ direction)]
+    )
+    found = stability_region(round_about(0.3, 4)).corners
+    assert len(found) == 50
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 0.3)
+
+
 def test_targets_are_points_or_functions():
     there = goal_of((0.1, -0.2))
     np.testing.assert_array_equal(there(0.0, np.zeros(3)), [0.1, -0.2])
