@@ -291,6 +291,13 @@ def held():
     return bus
 
 
+def test_a_cycle_begins_in_every_period_of_ten_rounds(held):
+    before = held.coordinator.cycle
+    for _ in range(200):
+        held.round()
+    assert abs(held.coordinator.cycle - before - 20) <= 1
+
+
 def test_a_module_with_numbers_beyond_all_robots_is_left_out():
     bus = SimulatedBus(plant=PlantOptions(), period=0.005)
     heavy = catalog["giusti_a"].with_parameters(mass=1e300)

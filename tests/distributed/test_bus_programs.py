@@ -300,6 +300,31 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     assert links.take("in", data, 0.0) == (None, [b"message"])
 
 
+def test_a_neighbor_is_silent_after_two_and_a_half_heartbeats_without_a_hello():
+    links = LinkTable(Address(1, 100), 0.5)
+    links.plug("in", 0)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+
+    def status():
+        (neighbor,) = links.neighbors()
+        return neighbor.status
+
+    assert links.is_pulse(1.25)
+    assert (status(), links.lost) == (Status.HEARD, [])
+    assert not links.is_pulse(1.349)  # five times a heartbeat
+    assert links.is_pulse(1.351)
+    assert (status(), links.lost) == (Status.SILENT, ["in"])
+
+
+def test_hellos_that_are_due_soon_go_out_with_those_of_the_neighbor():
+    links = LinkTable(Address(1, 100), 0.5)
+    assert links.is_pulse(2.0)
+    for now, wake in ((2.04, 2.1), (2.06, 2.06)):  # half of the time between two of them
+        links.pulse_with_neighbor(now)
+        assert links.wake() == pytest.approx(wake)
+
+
 # -- cycles ----------------------------------------------------------------------------------------
 
 

@@ -425,6 +425,7 @@ def test_joints_move_the_own_frame_as_the_leaders_side_stays(frame, port):
         twist = np.concatenate([after[:3, 3] - before[:3, 3], TURN_LENGTH * turn]) / 2e-6
         np.testing.assert_allclose(row[2 + 6 * slot : 8 + 6 * slot], weight * twist, atol=1e-8)
     assert (np.abs(rows[:, 2 + 6 * slot :]).max(axis=1) > 1e-3).all()
+    assert not np.delete(rows[:, 2:].reshape(3, 3, 6), slot, axis=1).any()  # seen by no neighbor
     # what the frame asks for, and where it is, are in the sums at its own place
     asks = replace(state, goal=q, home=q, twist=np.arange(1.0, 7.0), step=2)
     sums = agent._own_sums(asks, found, split, posture, {}, T_wm)
