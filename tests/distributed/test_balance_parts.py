@@ -453,13 +453,14 @@ class Watched:
     """A law that notes when it decides, and gives no torque."""
 
     def __init__(self):
-        self.ticks, self.decided = 0, []
+        self.ticks, self.decided, self.targets = 0, [], []
 
     def reset(self, joints):
         self.ticks = 0
 
     def decide(self, known, here, target):
         self.decided.append(self.ticks)
+        self.targets.append(target[0].tolist())
 
     def torque(self, here, dt):
         self.ticks += 1
@@ -475,6 +476,16 @@ def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
     assert law.decided == [0, 5, 10, 15]
     assert law.ticks == 18
     assert run.law == "Watched"
+    assert not run.tau.any()
+
+
+def test_a_target_that_moves_is_where_it_is_at_the_time_of_each_decision():
+    law = Watched()
+    balance(
+        mr.examples.snake(2), law, duration=0.018,
+        target=lambda t, center: np.broadcast_to([t, 2 * t], (*center.shape[:-1], 2)),
+    )  # fmt: skip
+    np.testing.assert_allclose(law.targets, np.outer([0.0, 0.005, 0.01, 0.015], [1, 2]))
 
 
 def test_a_run_that_diverges_says_what_helps(monkeypatch):

@@ -152,6 +152,10 @@ def test_labels_of_native_modules_are_printable_ascii():
     for label in ("ä", "a'b", "a\\b", "a\tb"):
         with complains(StateError, "of 'm0': labels of native modules are printable ASCII"):
             hosts._check_native(module("m0", "b", ["in", label]))
+        bus = host(modules={"m0": module("m0", "b", ["in", label])}, _native=("m0",))
+        with complains(StateError, "labels of native modules"):
+            bus._launch(bus.modules["m0"])
+        assert bus._processes.done == []
 
 
 def test_a_drive_is_a_class_and_options_that_travel():
@@ -231,6 +235,25 @@ def test_links_of_the_base_are_those_of_the_own_socket_or_of_a_process(in_c):
     assert bus._processes.done == signals + [("send", "base", {"signal": bytes_})] * in_c
     assert [*bus._signals] == [msg.own(plugged)] * (not in_c)
     assert bus.woken == (not in_c)
+
+
+def test_a_link_waits_until_both_ends_are_up_or_one_has_ended():
+    bus, seen = host(), []
+    addresses = bus._addresses
+
+    def wait(until, seconds):
+        addresses.pop("m1")
+        seen.append((until(), seconds))
+        bus._processes.dead.add("m1")
+        seen.append((until(), seconds))
+        bus._processes.dead.clear()
+        addresses["m1"] = "1"
+        seen.append((until(), seconds))
+
+    bus._wait = wait
+    for name in ("m0", "base"):
+        bus._connect((name, "out"), ("m1", "in"))
+    assert seen == [(False, 60.0), (True, 60.0), (True, 60.0)] * 2
 
 
 def test_modules_that_do_not_come_up_are_named(monkeypatch):

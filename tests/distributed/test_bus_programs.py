@@ -240,6 +240,20 @@ def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_
     assert now.values == (0.5, 0.6)
 
 
+def test_report_and_reading_are_sent_again_after_20_heartbeats():
+    bench = Bench()
+    bench.step(msg.own(msg.Sensed([0.1, 0.2])))
+    found = {}
+    for k in range(101):
+        bench.now = k / 10
+        if messages := told(bench.hello("in", 5 + k), "in"):
+            found[bench.now] = [type(message) for message in messages]
+        for number in list(bench.state.links.ports["in"].waiting):
+            bench.state.links.ports["in"].acknowledge(number)
+    assert found.keys() == {0.0, 5.0, 10.0}
+    assert found[5.0] == found[10.0] == [ModuleReport, msg.Sense]
+
+
 def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells_that():
     bench = Bench()
     assert [type(message) for message in told(bench.hello("in", 5), "in")] == [
@@ -437,6 +451,46 @@ def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torq
     assert bench.state.hold_at == float("inf")
 
 
+def test_joints_are_held_after_a_tenth_of_a_second_or_50_periods_whichever_is_longer():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
+    for bench.now, number, seconds in (
+        (0.25, 3, 0.1), (0.251, 4, 0.1), (0.254, 5, 0.15)
+    ):  # fmt: skip
+        bench.hello("in", 5)
+        bench.batch("in", number, msg.Torque(ME, number + 1, (2.0,)))
+        bench.batch("out", number)
+        assert bench.state.hold_at == pytest.approx(bench.now + seconds)
+
+
+def test_a_module_passes_on_the_readings_of_so_many_others_and_its_own(monkeypatch):
+    bench = Clocked()
+    monkeypatch.setattr(msg, "MOST_MODULES", 2)
+    bench.now = 0.01
+    bench.batch("in", 3)
+    senses = [msg.Sense(who, 5, 3, (0.1, 0.0)) for who in (FAR, LEAF, Address(70, 1))]
+    ((_, _, messages),) = batched(bench.batch("out", 3, *senses), "in")
+    assert [message.origin for message in messages] == [FAR, LEAF, ME]
+
+
+def test_commands_have_numbers_for_eight_joints_at_most():
+    """Two of each, as for servos; three gains of each."""
+    bench = Bench().driven()
+
+    def taken(message):
+        before = bench.state.links.ignored
+        bench.data("in", msg.pack(message))
+        return bench.state.links.ignored == before
+
+    assert taken(msg.Torque(ME, 2, (1.0,) * 16))
+    assert bench.state.torques == (1.0,) * 16
+    assert not taken(msg.Torque(ME, 3, (2.0,) * 17))
+    assert bench.state.torques == (1.0,) * 16
+    assert taken(msg.HoldGains(ME, (3.0,) * 24))
+    assert not taken(msg.HoldGains(ME, (4.0,) * 25))
+    assert bench.state.hold_gains == (3.0,) * 24
+
+
 # -- sleep -----------------------------------------------------------------------------------------
 
 
@@ -478,6 +532,23 @@ def test_a_cycle_is_answered_by_the_batch_that_completes_it():
     assert state.answered == 0
     state = come(FrameKind.BATCH, mine, msg.BATCH.pack(msg.CycleBatch(3, True, ())))
     assert state.answered == 3
+
+
+def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
+    coordinator = Coordinator(HEARTBEAT)
+
+    def hellos(outbox):
+        frames = [msg.unpack_frame(payload) for _, payload in outbox]
+        found = [read(msg.HELLO, body) for kind, _, _, body in frames if kind is FrameKind.HELLO]
+        return [(hello.beat, hello.epoch, hello.child, hello.port) for hello in found]
+
+    state, outbox = coordinator.step(coordinator.start(1, 7), [msg.own(msg.Plugged("out", 0))], 0.0)
+    assert hellos(outbox) == [(7, 1, False, "out"), (8, 1, False, "out")]  # at once, and a pulse
+    first = msg.HELLO.pack(msg.Hello(Address(7, 1), 1, 0, 1, False, "in"))
+    frame = Message("out", msg.pack_frame(FrameKind.HELLO, 40, 0, first))
+    state, outbox = coordinator.step(state, [frame], 0.01)
+    assert hellos(outbox) == [(8, 1, False, "out")]  # an answer to a new neighbor
+    assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(9, 1, False, "out")]
 
 
 def test_the_coordinator_wakes_when_its_patience_ends():

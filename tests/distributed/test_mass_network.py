@@ -376,6 +376,16 @@ def test_updates_with_numbers_that_are_none_are_not_taken():
         assert decode_update(encode_update(good._replace(sums=np.full(5, wrong)))) is None
 
 
+def test_joints_that_were_not_told_are_at_rest():
+    network = MassNetwork(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    network.measure({"m1.yaw": 0.3}, {"m1.yaw": 0.7})
+    for name, state in network.states.items():
+        joints = network.agents[name].body.joint_names
+        told = [name == "m1" and joint == "yaw" for joint in joints]
+        np.testing.assert_array_equal(state.q, 0.3 * np.array(told))
+        np.testing.assert_array_equal(state.v, 0.7 * np.array(told))
+
+
 def test_massless_modules_are_allowed():
     light = mr.catalog["superbot"].with_parameters(mass=0.0)
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=light)

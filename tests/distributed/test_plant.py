@@ -141,6 +141,14 @@ def test_noise_has_the_deviation_that_was_asked_for():
     assert again.reading("m0") == pytest.approx(drawn * [0.03, 0.1])
 
 
+def test_springs_of_joints_are_stiff_in_the_plant():
+    one = plant("b")
+    one.add("x", catalog["giusti_a"].with_parameters(stiffness=100.0, rotor_inertia=0.01))
+    one.plug(("m0", "out"), ("x", "in"))
+    assert one.refused == {}
+    assert one.state.model.joint_names == ("m0.joint", "x.joint")
+
+
 def test_what_cannot_be_docked_stays_apart_with_the_reason():
     one = plant("ba")
     one.plug(("m0", "in"), ("m1", "out"))  # a ring

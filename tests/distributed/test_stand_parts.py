@@ -377,6 +377,30 @@ def test_joints_rest_while_the_whole_is_unknown():
         assert not agent.rates(changed, seen).any()
 
 
+def test_the_center_goes_by_5_cm_a_second_and_joints_by_3_rad_a_second_at_most(monkeypatch):
+    agent = foot()
+    rows = agent.sums.rows
+    effect = np.zeros((3, rows))
+    effect[0, 0], effect[1, 1] = 1.0, 1.0
+    monkeypatch.setattr(agent, "_effects", lambda *given: effect)
+    state = started(agent, goal=np.zeros(3), home=np.array([0.0, 0.0, 0.5]), complete=True)
+    share = 1 + 0.02 * 2 / rows  # damping: 2 % of the mean of the diagonal, which is 1, 1, 0 ...
+
+    def rates(center, asked=0.0):
+        known = view(agent, center=center)
+        known.levers = standing.Levers(*np.zeros((6, 3, 3)))
+        e = np.zeros(rows)
+        e[1] = asked
+        known.sums = agent.sums.pack(effect.T @ effect, e, np.ones((3, 3)), 0)
+        return agent.rates(state, known)
+
+    near = 5.0 * 4.0 * 0.004 / share  # the center counts five times, errors decay with 4/s
+    np.testing.assert_allclose(rates((0.104, 0.0)), [-near, 0.0, 0.2 * 0.5])
+    np.testing.assert_allclose(rates((0.15, 0.0)), [-5.0 * 0.05 / share, 0.0, 0.1])
+    asked = 30.0 * share  # ten times as fast as allowed: all joints are slowed down
+    np.testing.assert_allclose(rates((0.15, 0.0), asked), [-0.025 / share, 3.0, 0.01])
+
+
 @pytest.mark.parametrize(
     ("moved", "lost", "leader"),
     [((0,), (), 1), ((1,), (), 0), ((0, 1), (), None), ((0,), (1,), None), ((1,), (0,), None)],
@@ -807,6 +831,8 @@ def test_a_robot_has_fallen_that_touches_tilts_or_sinks():
     assert fallen(tilt=-0.54) == "the base tilts by 31 degrees"
     assert fallen(heights=(1.0, 0.51)) is None
     assert fallen(heights=(1.0, 0.49)) == "the center sinks to 0.490 m"
+    assert fallen(heights=(0.4, 0.21)) is None
+    assert fallen(heights=(0.4, 0.19)) == "the center sinks to 0.190 m"
 
 
 # -- the first posture -----------------------------------------------------------------------------

@@ -218,6 +218,17 @@ def test_of_a_region_without_room_its_deepest_point_is_left():
     np.testing.assert_allclose(triangle.keep_inside(2.0)(0.0, np.ones((2, 3))), np.ones((2, 2)))
 
 
+def test_of_a_region_as_narrow_as_two_margins_the_middle_is_left():
+    oblong = support_polygon([[0, 0, 0], [4, 0, 0], [4, 2, 0], [0, 2, 0]]).shrunk(1.0)
+    assert {tuple(corner) for corner in oblong.corners.tolist()} == {(1.0, 1.0), (3.0, 1.0)}
+    assert oblong.contains([2.0, 1.0])
+    assert oblong.margin([2.0, 3.0]) == -2.0
+    np.testing.assert_allclose(oblong.nearest([[0, 1], [9, 1], [2, 5]]), [[1, 1], [3, 1], [2, 1]])
+    square = support_polygon([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0]]).shrunk(1.0)
+    assert square.corners.tolist() == [[1.0, 1.0]]
+    assert square.margin([1.0, 4.0]) == -3.0
+
+
 def test_segments_and_points_have_no_inside():
     segment = support_polygon([[0, 0, 0], [3, 4, 0], [1.5, 2, 1]])
     assert segment.corners.tolist() == [[0, 0], [3, 4]]
