@@ -7,6 +7,7 @@ import modurob as mr
 from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing import processes as plants
 from modurob.distributed.balancing import run as runs
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
 from modurob.distributed.balancing.faults import FaultyLinks, checked_faults
@@ -513,6 +514,48 @@ def test_an_organism_without_mass_is_not_balanced():
 def test_a_run_knows_its_body():
     run = balance(organism := mr.examples.snake(2), duration=0.002)
     assert run.organism == organism
+
+
+def test_accelerations_of_a_run_are_means_of_the_control_period_that_begins():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.02, record=5e-3)
+    before, after = (run.at(run.t[:-1] + dt)[1] for dt in (0.0, 1e-3))
+    assert np.abs(run.a).max() > 0.1
+    np.testing.assert_allclose(run.a[:-1], (after - before) / 1e-3, atol=1e-9)
+
+
+def test_joints_that_are_stuck_and_places_are_checked():
+    snake = mr.examples.snake(2)
+    with complains(mr.UnknownNameError, "m0.knee"):
+        balance(snake, stuck=["m0.knee"])
+    for options, words in (
+        ({"target": lambda t, center: center}, "the target of processes is a point (x, y) or None"),
+        ({"stuck": ["m0.pitch"]}, "joints of processes do not get stuck"),
+    ):  # fmt: skip
+        with complains(mr.StateError, words):
+            BalancingProcesses(snake, **options)
+
+
+def test_a_target_of_an_agent_moves_with_its_own_clock():
+    agent = BalancingAgent(SUPERBOT, target=lambda t, center: [t, center[0, 2]], period=2e-3)
+    state = agent.started({}, np.random.default_rng(0))
+    for _ in range(4):
+        state = agent.sensed(state, np.zeros(3), np.zeros(3))
+    assert state.tick == 3
+    np.testing.assert_allclose(agent._target(state, None, np.full((3, 3), 0.7)), [0.006, 0.7])
+
+
+def test_clocks_of_processes_run_by_the_speed_of_the_simulation(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        plants.MassProcesses, "__init__", lambda self, *x, **options: given.append((x, options))
+    )
+    made = object.__new__(BalancingProcesses)
+    plants.PlantProcesses.__init__(made, "organism", period=0.01, speed=0.25, loss=0.1)
+    assert given == [(("organism",), {"period": 0.01, "loss": 0.1})]
+    assert (made._interval, made.speed, made._memory) == (0.04, 0.25, None)
+    for options in ({"period": 0.0, "speed": 1.0}, {"period": 0.01, "speed": 0.0}):
+        with complains(mr.StateError, "must be a positive number"):
+            plants.PlantProcesses.__init__(made, "organism", **options)
 
 
 def test_a_run_tells_its_states_at_any_times():

@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from modurob import ModurobError, Organism, StateError, UnknownNameError, catalog, examples
+from modurob import (
+    Ground,
+    ModurobError,
+    Organism,
+    StateError,
+    UnknownNameError,
+    catalog,
+    examples,
+)
 from modurob.distributed import (
     BalancingNetwork,
     Fault,
@@ -13,6 +21,7 @@ from modurob.distributed import (
     ProcessBus,
     SimulatedBus,
     balance,
+    stand,
 )
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
@@ -29,6 +38,16 @@ DEATH = Fault(0.1, "m1", "die")
 def ragged(t):
     """A motion whose velocities are of two joints."""
     return Reference(np.zeros(1), np.zeros(2), np.zeros(1))
+
+
+HILLS = Ground(height=[[0.0, 0.1], [0.0, 0.2]])
+
+
+def loose():
+    """A bus with a module that is plugged into nothing."""
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    return bus
 
 
 def test_a_node_has_ports_and_a_record_of_some_size():
@@ -234,6 +253,10 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.run(lambda: True, "long"), ("seconds", "'long'")),
         (lambda bus: bus.payload("m0", 1e300), ("mass", "1e+12", "1e+300")),
         (lambda bus: bus.write("m0", mass=1e300), ("bodies.0.mass", "1e+12")),
+        (lambda bus: bus.sense("m0", [0.1]), ("drives measure the joints of this bus",)),
+        (lambda bus: SimulatedBus().operation.hold(), ("there is no robot with joints",)),
+        (lambda bus: loose().write("m0", mass=1.0), ("'m0' is not in the robot",)),
+        (lambda bus: stand(examples.snake(2), ground=HILLS), ("stand takes a plane",)),
         (lambda bus: bus.operation.follow(3), ("a motion is a function of time", "callable")),
         (lambda bus: bus.operation.follow(lambda t: t), ("a motion is a function of time", "'q'")),
         (lambda bus: bus.operation.follow(np.sin, "long"), ("seconds", "'long'")),

@@ -256,6 +256,22 @@ def test_a_link_waits_until_both_ends_are_up_or_one_has_ended():
     assert seen == [(False, 60.0), (True, 60.0), (True, 60.0)] * 2
 
 
+def test_waiting_lasts_until_the_condition_holds_or_the_time_is_over(monkeypatch):
+    bus, now, waits = host(), [10.0], []
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def wait(seconds):
+        waits.append(seconds)
+        now[0] += seconds
+
+    bus._news.wait = wait
+    assert bus._wait(lambda: now[0] >= 10.0625, 0.125)
+    assert waits == [0.02] * 4  # so often it looks
+    now[0] = 20.0
+    assert bus._wait(lambda: False, 0.03125) is False
+    assert waits[4:] == [0.02, pytest.approx(0.01125)]
+
+
 def test_modules_that_do_not_come_up_are_named(monkeypatch):
     monkeypatch.setattr(hosts, "START_TIMEOUT_S", 0.0)
     monkeypatch.setattr(hosts, "END_TIMEOUT_S", 0.01)

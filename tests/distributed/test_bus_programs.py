@@ -416,7 +416,8 @@ def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_per
     assert bench.state.wake == pytest.approx(0.035)  # after its last answer
     bench.now = 0.0349
     assert batched(bench.step(), "in") == []
-    bench.now = 0.0351
+    bench.now = bench.state.wake
+    assert bench.now == pytest.approx(0.035)
     ((number, _, messages),) = batched(bench.step(), "in")
     assert (number, [message.origin for message in messages]) == (5, [ME])
 
@@ -540,15 +541,15 @@ def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
     def hellos(outbox):
         frames = [msg.unpack_frame(payload) for _, payload in outbox]
         found = [read(msg.HELLO, body) for kind, _, _, body in frames if kind is FrameKind.HELLO]
-        return [(hello.beat, hello.epoch, hello.child, hello.port) for hello in found]
+        return [(x.number, x.beat, x.epoch, x.child, x.port) for x in found]
 
     state, outbox = coordinator.step(coordinator.start(1, 7), [msg.own(msg.Plugged("out", 0))], 0.0)
-    assert hellos(outbox) == [(7, 1, False, "out"), (8, 1, False, "out")]  # at once, and a pulse
+    assert hellos(outbox) == [(1, 7, 1, False, "out"), (2, 8, 1, False, "out")]  # and a pulse
     first = msg.HELLO.pack(msg.Hello(Address(7, 1), 1, 0, 1, False, "in"))
     frame = Message("out", msg.pack_frame(FrameKind.HELLO, 40, 0, first))
     state, outbox = coordinator.step(state, [frame], 0.01)
-    assert hellos(outbox) == [(8, 1, False, "out")]  # an answer to a new neighbor
-    assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(9, 1, False, "out")]
+    assert hellos(outbox) == [(3, 8, 1, False, "out")]  # an answer to a new neighbor
+    assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
 
 
 def test_the_coordinator_wakes_when_its_patience_ends():

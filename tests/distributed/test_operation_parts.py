@@ -492,6 +492,20 @@ def test_joints_of_another_body_keep_their_set_points():
     assert (status.mode, status.set_point.shape, status.q.shape) == ("idle", (0,), (0,))
 
 
+def test_a_motion_ends_with_the_last_of_its_joints():
+    loop = Loop()
+    loop.tick()
+    loop.operation.follow(line, 2.0, "line")
+    other = Organism.start("giusti_b", "x").dock("x", "out", "y", "in", kind="giusti_a")
+    names = {ONE: "x", TWO: "y"}
+    loop.operation.adopt(BusRobot(BusAssembly(other, names), other.model("physical"), loop.law))
+    loop.tick()
+    status = loop.operation.status()
+    assert (status.mode, status.motion) == ("hold", "")
+    assert status.reason == "line ended: none of its joints is left"
+    np.testing.assert_array_equal(loop.aim.q, [0.1, -0.2])
+
+
 def test_a_body_that_would_never_rest_is_named():
     loop = Loop()
     loop.tick()

@@ -12,7 +12,7 @@ import pytest
 from modurob import Dock, Organism, Undock, catalog, examples, simulate
 from modurob.distributed import Plant, PlantOptions, ProcessBus
 from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
-from modurob.distributed.plant import WATCHDOG_S, Push, start_plant
+from modurob.distributed.plant import WATCHDOG_S, PlantProgram, Push, start_plant
 from modurob.distributed.processes import Processes
 from modurob.errors import FileError, StateError, UnknownNameError
 from oracles import complains
@@ -139,6 +139,32 @@ def test_noise_has_the_deviation_that_was_asked_for():
     again = plant("b", noise_q=0.03, noise_v=0.1, seed=3)  # at rest at zero
     drawn = np.random.default_rng(3).standard_normal(2)
     assert again.reading("m0") == pytest.approx(drawn * [0.03, 0.1])
+
+
+def test_pieces_that_are_taken_apart_beside_the_robot_stay_apart():
+    one = Plant()
+    for k, letter in enumerate("bac"):
+        one.add(f"m{k}", catalog[f"giusti_{letter}"])
+        if k:
+            one.plug((f"m{k - 1}", "out"), (f"m{k}", "in"))
+    one.unplug(("m2", "in"), ("m1", "out"))
+    one.plug(("base", "out"), ("m0", "in"))
+    assert one.state.organism.modules == ("m0", "m1")
+    one.plug(("m2", "in"), ("m1", "out"))
+    assert one.state.organism.modules == ("m0", "m1", "m2")
+
+
+def test_the_plant_starts_with_its_options_and_a_memory_for_all_modules(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    started = []
+    parent = SimpleNamespace(start=lambda *given, **details: started.append((given, details)))
+    options = PlantOptions(speed=0.5, geared=True)
+    path = start_plant(parent, options, 4)
+    ((name, program, settings), details) = started[0]
+    assert (name, program, details) == ("plant", PlantProgram, {"light": False})
+    assert settings["memory"] == path
+    assert PlantOptions(**settings["options"]) == options
+    assert os.path.getsize(path) == 3 * 4 * Mailbox.SIZE
 
 
 def test_springs_of_joints_are_stiff_in_the_plant():
