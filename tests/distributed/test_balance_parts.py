@@ -64,6 +64,7 @@ def test_the_center_is_there_below_a_tenth_of_the_first_distance_for_200_ms(
 
 def test_a_run_that_begins_on_its_target_is_there_from_the_beginning():
     assert run([np.nan, np.nan], step=1.0).reached == 0.0
+    assert run([1.0, 0.05], step=0.2).reached == 0.2  # 200 ms are enough
 
 
 def test_a_run_tells_its_distances_in_widths_its_messages_and_its_speed():
@@ -381,7 +382,8 @@ def test_contacts_of_one_plane_have_the_polygon_and_others_the_region_with_frict
     feet = [[0.0, 0, 0, *up], [1, 0, 0, *up], [0, 1, 0, *up]]
     assert is_plane(feet)
     assert is_plane([*feet[:2], [0, 1, 0.0099, *up]])
-    assert not is_plane([*feet[:2], [0, 1, 0.0101, *up]])  # higher by a centimeter
+    assert not is_plane([*feet[:2], [0, 1, 0.01, *up]])  # higher by a centimeter
+    assert is_plane([[*foot[:6], 0.0] for foot in feet])  # level ground needs no friction
     tilted = [0, np.sin(0.049), np.cos(0.049), 0.5]
     assert is_plane([*feet[:2], [0, 1, 0, *tilted]])
     steep = [0, np.sin(0.051), np.cos(0.051), 0.5]
@@ -478,6 +480,9 @@ def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
     assert law.ticks == 18
     assert run.law == "Watched"
     assert not run.tau.any()
+    balance(mr.examples.snake(2), law, duration=0.004, faults=[Fault(0.004, "m1", "die")])
+    with complains(mr.StateError, "a fault at 0.005 s lies outside of the run of 0.004 s"):
+        balance(mr.examples.snake(2), law, duration=0.004, faults=[Fault(0.005, "m1", "die")])
 
 
 def test_a_target_that_moves_is_where_it_is_at_the_time_of_each_decision():

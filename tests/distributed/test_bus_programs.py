@@ -124,6 +124,9 @@ def test_a_way_without_new_beats_ends_by_itself():
         assert drives(bench.hello("in", 5)) == []
         bench.hello("out", 5, child=True)
     assert bench.state.parent == "in"
+    bench.now = STALE * HEARTBEAT
+    bench.hello("in", 5)
+    assert bench.state.parent == "in"  # exactly so long
     bench.now = (STALE + 0.5) * HEARTBEAT
     outbox = bench.hello("in", 5)
     assert drives(outbox) == [()]
@@ -135,6 +138,13 @@ def test_a_way_without_new_beats_ends_by_itself():
     assert bench.state.parent is None
     bench.hello("in", 6)
     assert bench.state.parent == "in"
+
+
+def test_a_beat_is_taken_up_to_a_hundred_ahead():
+    bench = Bench().driven()  # with beat 5
+    for beat, known in ((105, 105), (206, 105), (205, 205), (204, 205)):
+        bench.hello("in", beat)
+        assert bench.state.beat == known
 
 
 def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
@@ -434,14 +444,14 @@ def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torq
     bench.hello("in", 6)
     assert drives(bench.step()) == []
     assert bench.state.hold_at == pytest.approx(late)
-    bench.now = late + 1e-4
+    bench.now = bench.state.hold_at
     ((torque,),) = drives(bench.step())
     rest = 2.0 - 0.5 * 0.2  # without what worked against friction
     assert torque == pytest.approx(rest - 5.0 * 0.2)
     bench.reading = (0.31, -0.1)
     bench.now += 1e-3
     assert drives(bench.step(Message("out", b"garbage"))) == []
-    bench.now += 1.1e-3
+    bench.now = bench.state.hold_at
     ((torque,),) = drives(bench.step())
     assert torque == pytest.approx(rest - 100.0 * 0.01 + 5.0 * 0.1)
     assert bench.state.wake <= bench.now + 2e-3 + 1e-12

@@ -114,6 +114,10 @@ def test_readings_are_late_after_a_tenth_of_a_second_or_50_periods(period, stale
     loop.sensed_at = loop.now
     loop.tick(step=min(stale, 1e6) * 0.99)
     assert loop.operation._late == []
+    loop.now, loop.sensed_at = 0.0, -stale if stale < math.inf else -1e6
+    loop.tick(step=0.0)
+    assert loop.operation._late == []  # exactly so old
+    loop.now, loop.sensed_at = min(stale, 1e6) * 0.99, 0.0
     loop.tick(step=min(stale, 1e6) * 0.02)
     assert loop.operation._late == ([] if stale == math.inf else ["m0", "m1"])
 

@@ -287,7 +287,7 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     assert drive.read() == (0.5, 0.0)
     now[0] = 0.09
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.11
+    now[0] = 0.1
     assert drive.read() == ()
     box.write((0.6, 0.0))
     assert drive.read() == (0.6, 0.0)

@@ -108,6 +108,8 @@ def test_margins_and_nearest_points():
     np.testing.assert_allclose(square.nearest([[2, 0.5], [0.4, 0.4], [-1, -1]], 0.1),
                                [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
     assert square.contains([0.95, 0.5])
+    assert square.contains([1.0, 0.5])  # the border belongs to it
+    assert square.contains([0.75, 0.5], margin=0.25)
     assert not square.contains([0.95, 0.5], margin=0.1)
     triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 3, 0]])
     assert triangle.contains([0.5, 0.5], margin=0.4)
