@@ -376,6 +376,15 @@ def test_updates_with_numbers_that_are_none_are_not_taken():
         assert decode_update(encode_update(good._replace(sums=np.full(5, wrong)))) is None
 
 
+def test_modules_that_are_not_there_are_named_and_leave_all_as_it_is():
+    network = MassNetwork(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    for call in (network.freeze, network.kill, network.wake, network.reboot, network.lift,
+                 network.view):  # fmt: skip
+        with pytest.raises(mr.UnknownNameError, match="no module 'm9': modules are m0, m1"):
+            call("m9")
+    assert network.round() == 2
+
+
 def test_joints_that_were_not_told_are_at_rest():
     network = MassNetwork(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
     network.measure({"m1.yaw": 0.3}, {"m1.yaw": 0.7})

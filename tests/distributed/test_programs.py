@@ -1,6 +1,7 @@
 """Programs of processes (mass, balance, standing, plant, node), stepped by the test."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -334,6 +335,15 @@ def test_a_plant_does_what_events_say():
     assert one.observed() == one.contacts() == {}
 
 
+def test_readings_are_those_of_the_robot_or_of_what_is_held():
+    one = giusti("ba")
+    one.plug(("base", "out"), ("m0", "in"))
+    one.add("m2", mr.catalog["giusti_a"])
+    one._held = {"m1.joint": 9.0, "m2.joint": 0.7}
+    one.state = replace(one.state, q=np.array([0.1, 0.2]), v=np.array([0.3, 0.4]))
+    assert [one.reading(f"m{k}") for k in range(3)] == [(0.1, 0.3), (0.2, 0.4), (0.7, 0.0)]
+
+
 def test_servos_go_on_with_their_rate_until_their_commands_are_late():
     one = giusti("ba", gravity=(0, 0, 0), stiffness=4.0, friction=0.5, torque=1.5, geared=True)
     one.plug(("base", "out"), ("m0", "in"))
@@ -358,6 +368,8 @@ def test_a_base_on_the_ground_begins_upright_at_the_origin_and_servos_move_joint
     np.testing.assert_array_equal(one.state.q[[0, 1, 3, 4, 5, 6]], [0, 0, 0, 0, 0, 1])
     one.command("m0", (0.1, 0.0, 0.2, 0.0, 0.3, 0.0))
     np.testing.assert_allclose(one._forces(one.state), [0.0] * 6 + [0.4, 0.8, 1.2])
+    one.state = replace(one.state, q=np.arange(10.0), v=np.arange(20.0, 29.0))
+    assert one.reading("m0") == (7.0, 26.0, 8.0, 27.0, 9.0, 28.0)
 
 
 def test_motors_have_their_last_torque_for_a_tenth_of_a_second():

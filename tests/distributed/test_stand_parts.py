@@ -488,6 +488,38 @@ def test_joints_move_the_own_frame_as_the_leaders_side_stays(frame, port):
     assert agent.sums.done(sums) == 2
 
 
+def test_joints_move_a_foot_beyond_a_neighbor_and_the_center_of_all():
+    agent = StandingAgent(SUPERBOT, 3, period=PERIOD)
+    q, T_wm = np.array([0.3, -0.5, 0.4]), pose([0.2, -0.1, 0.6], [0.3, 0.1, 0.5])
+    state, posture = started(agent, q=q, free=np.array([True, True, True])), agent.body.at(q)
+    one, four = (agent.body.labels.index(label) for label in "14")
+    held, attached = T_wm @ posture.ports[one], pose([0.4, 0.1, -0.3], [0.05, 0.2, -0.1])
+
+    def there(q):
+        ports = agent.body.at(q).ports
+        return held @ np.linalg.inv(ports[one]) @ ports[four] @ attached
+
+    places = np.zeros((3, 3))
+    places[1] = there(q)[:3, 3]
+    rows = agent.sums.rows
+    told = agent.sums.pack(np.zeros((rows, rows)), np.zeros(rows), places, 0)
+    received = {"4": standing.Update(np.diag([1.0, 1.0, 1.0, 2.5]), sums=told)}
+    split = agent._sides(state, "1")
+    found = levers(agent.body, split, posture, np.zeros((len(agent.body.labels), 4, 4)), T_wm)
+    a = agent._effects(state, found, split, places, received, posture)
+    np.testing.assert_allclose(a[:, :2], 5.0 * found.moment[:, :2] / (SUPERBOT.mass + 2.5))
+    for row, e in zip(a[:, 2:].reshape(3, 3, 6), 1e-6 * np.eye(3), strict=True):
+        before, after = there(q - e), there(q + e)
+        turn = so3.log(after[:3, :3] @ before[:3, :3].T)
+        twist = np.concatenate([after[:3, 3] - before[:3, 3], TURN_LENGTH * turn]) / 2e-6
+        np.testing.assert_allclose(row[1], twist, atol=1e-8)
+        assert not row[[0, 2]].any()
+    stuck = replace(state, free=np.array([True, False, True]))
+    assert not agent._effects(stuck, found, split, places, received, posture)[1].any()
+    lost = agent._effects(state, found, split, 0 * places, {}, posture)
+    assert not lost.any()  # joints of a leg whose foot is lost
+
+
 def test_a_lost_neighbor_counts_as_a_mass():
     agent = foot()
     gone = standing.Update(np.diag([1.0, 2, 3, 4]), sums=np.ones(agent.sums.size))
