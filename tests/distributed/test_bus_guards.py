@@ -319,6 +319,7 @@ def test_a_cycle_begins_in_every_period_of_ten_rounds(held):
     for _ in range(200):
         held.round()
     assert abs(held.coordinator.cycle - before - 20) <= 1
+    assert held.world._commands["m0"][0] == held.torques["m0"]
 
 
 def test_a_module_with_numbers_beyond_all_robots_is_left_out():

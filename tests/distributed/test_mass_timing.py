@@ -135,6 +135,15 @@ def test_a_rebooted_module_learns_the_whole_again():
             assert network.view(name).total[3, 3] == pytest.approx(4 * MASS)
 
 
+def test_what_is_undocked_is_told_to_the_other_neighbors():
+    network = MassNetwork(organism := examples.snake(3))
+    network.settle()
+    state, port = network.states["m1"], str(organism.docking("m2").port)
+    network.states["m1"] = network.agents["m1"].unplugged(state, port)
+    network.settle()
+    assert [network.total(f"m{k}").mass for k in (0, 1)] == pytest.approx([2 * MASS] * 2)
+
+
 def test_rounds_messages_and_bytes_are_counted():
     """Two modules: an update each, then an answer each."""
     network = MassNetwork(examples.snake(2), period=0.002)
