@@ -528,6 +528,15 @@ def test_accelerations_of_a_run_are_means_of_the_control_period_that_begins():
     np.testing.assert_allclose(run.a[:-1], (after - before) / 1e-3, atol=1e-9)
 
 
+def test_runs_have_whole_periods_one_at_least_and_steps_of_one_at_most():
+    snake = mr.examples.snake(2)
+    for duration, record, count in ((1e-4, 1e-4, 1), (1e-3, 1e-3, 1), (0.0026, 0.001, 3)):
+        run = balance(snake, q0=[0.3], duration=duration, record=record)
+        np.testing.assert_allclose(run.t, 1e-3 * np.arange(count + 1), atol=1e-12)
+    long = balance(snake, q0=[0.3], duration=0.003, record=1e-3, dt=0.5)
+    np.testing.assert_array_equal(long.q, run.q)
+
+
 def test_joints_that_are_stuck_and_places_are_checked():
     snake = mr.examples.snake(2)
     with complains(mr.UnknownNameError, "m0.knee"):

@@ -158,8 +158,9 @@ def test_the_plant_starts_with_its_options_and_a_memory_for_all_modules(tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     started = []
     parent = SimpleNamespace(start=lambda *given, **details: started.append((given, details)))
-    options = PlantOptions(speed=0.5, geared=True)
+    options, opened = PlantOptions(speed=0.5, geared=True), len(os.listdir("/proc/self/fd"))
     path = start_plant(parent, options, 4)
+    assert len(os.listdir("/proc/self/fd")) == opened
     ((name, program, settings), details) = started[0]
     assert (name, program, details) == ("plant", PlantProgram, {"light": False})
     assert settings["memory"] == path
