@@ -322,6 +322,28 @@ def test_a_cycle_begins_in_every_period_of_ten_rounds(held):
     assert held.world._commands["m0"][0] == held.torques["m0"]
 
 
+def test_the_plant_of_a_simulated_bus_moves_in_rounds_of_its_step_or_more():
+    for period, rounds, times in (
+        (0.01, 30, 1e-3 * np.arange(1, 31)), (0.0095, 4, [0.0, 0.0019, 0.0019, 0.0038]),
+    ):  # fmt: skip
+        bus, found = SimulatedBus(plant=PlantOptions(step=1e-3), period=period), []
+        for _ in range(rounds):
+            bus.round()
+            found.append(bus.world.t)
+        np.testing.assert_allclose(found, times, atol=1e-12)
+
+
+def test_modules_that_start_again_have_another_number_each_time():
+    bus = loose()
+    boots = {bus.states["m0"].links.address.boot}
+    for _ in range(100):
+        bus.restart("m0")
+        boots.add(bus.states["m0"].links.address.boot)
+    assert len(boots) == 101
+    assert max(boots) < 2**32
+    assert np.diff(sorted(boots)).min() > 2**32 / 200  # spread over all
+
+
 def test_a_module_with_numbers_beyond_all_robots_is_left_out():
     bus = SimulatedBus(plant=PlantOptions(), period=0.005)
     heavy = catalog["giusti_a"].with_parameters(mass=1e300)

@@ -131,6 +131,19 @@ def test_the_upper_point_is_taken_where_a_limit_forbids_the_lower_one():
     np.testing.assert_allclose(end, [0, 0, np.sqrt(0.75)], atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_a_local_minimum_is_found_where_limits_forbid_the_best_turn(size):
+    """Seen as an ellipse of half its width, the line inside, a fifth of the radius beside it."""
+    middle, line = size * np.array([0.2, 0.2, 0.0]), np.zeros((1, 3))
+    circle = one([0, np.sin(np.pi / 3), 0.5], middle, middle + [size, 0, 0])
+    best = turn(circle)
+    low, high = best + 2.0, best + 2 * np.pi - 2.0
+    found = turn(circle, lower=low, upper=high)
+    assert low + 0.1 < found < high - 0.1
+    least = searched(circle, line, UP, low, high)
+    assert distance(circle, np.array([found]), line, UP) - least < ENOUGH * size
+
+
 def test_between_limits_that_forbid_both_it_stops_at_the_better_one():
     circle = one([0, 1, 0], [0.5, 0, 0], [1.5, 0, 0])
     assert turn(circle, lower=-0.2, upper=0.5) == 0.5
