@@ -474,6 +474,23 @@ def test_joints_are_held_after_a_tenth_of_a_second_or_50_periods_whichever_is_lo
         assert bench.state.hold_at == pytest.approx(bench.now + seconds)
 
 
+def test_a_module_of_several_joints_holds_each_with_its_own_gains():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5, 200.0, 6.0, 0.25))))
+    bench.reading = (0.1, 0.2, 0.3, 0.4)
+    bench.now = 0.25
+    bench.hello("in", 5)
+    bench.batch("in", 3, msg.Torque(ME, 4, (2.0, 3.0)))
+    bench.batch("out", 3)
+    for reading, wanted in (
+        (bench.reading, (1.9 - 5.0 * 0.2, 2.9 - 6.0 * 0.4)),
+        ((0.11, 0.0, 0.28, 0.0), (1.9 - 100.0 * 0.01, 2.9 + 200.0 * 0.02)),
+    ):
+        bench.reading, bench.now = reading, bench.state.hold_at
+        (torques,) = drives(bench.step())
+        assert torques == pytest.approx(wanted)
+
+
 def test_a_module_passes_on_the_readings_of_so_many_others_and_its_own(monkeypatch):
     bench = Clocked()
     monkeypatch.setattr(msg, "MOST_MODULES", 2)

@@ -135,7 +135,7 @@ def test_the_upper_point_is_taken_where_a_limit_forbids_the_lower_one():
 def test_a_local_minimum_is_found_where_limits_forbid_the_best_turn(size):
     """Seen as an ellipse of half its width, the line inside, a fifth of the radius beside it."""
     middle, line = size * np.array([0.2, 0.2, 0.0]), np.zeros((1, 3))
-    circle = one([0, np.sin(np.pi / 3), 0.5], middle, middle + [size, 0, 0])
+    circle = one([0, np.sin(np.pi / 3), 0.5], middle, middle + size * np.eye(3)[0])
     best = turn(circle)
     low, high = best + 2.0, best + 2 * np.pi - 2.0
     found = turn(circle, lower=low, upper=high)
