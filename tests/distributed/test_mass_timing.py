@@ -111,6 +111,17 @@ def test_a_heartbeat_repeats_the_update_of_a_silent_module():
     assert pair.wake(0) == pytest.approx(1.0)
 
 
+def test_numbers_of_starts_are_drawn_from_63_bits():
+    agent, rng = MassAgent(KIND), np.random.default_rng(0)
+    boots = [agent.started({}, rng).boot for _ in range(100)]
+    assert len({*boots}) == 100
+    assert 2**62 < max(boots) < 2**63
+    tickets = [agent.in_contact(agent.started({}, rng), np.zeros((1, 7)), np.eye(4)).ticket
+               for _ in range(100)]  # fmt: skip
+    assert {draw for draw, _ in tickets} == {1}
+    assert 2**62 < max(number for _, number in tickets) < 2**63
+
+
 def test_reading_the_same_joints_again_is_no_news():
     pair = Pair().settled()
     state = pair.states[0]

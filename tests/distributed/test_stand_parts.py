@@ -839,6 +839,9 @@ def test_slip_is_the_farthest_way_of_a_sole_from_where_it_stood_or_landed():
     flights, steps = [FLIGHT, (2, 3.0, 3.5, 0.03)], [STEP, ("c", (0.1, 0.0, 0.0))]
     moves = [step, (2, 1.2, (0.0, 0.02)), (2, 2.0, (0.3, 0.0)), (2, 3.2, (0.1, 0.0))]
     np.testing.assert_allclose(walked(moves, flights, steps).slip, [0.0, 0.0, 0.02], atol=1e-15)
+    flights = [FLIGHT, (2, 1.6, 2.0, 0.03)]  # it leaves the ground when the other one lands
+    moves = [step, (2, 1.2, (0.0, 0.02)), (2, 1.8, (0.1, 0.0))]
+    np.testing.assert_allclose(walked(moves, flights, steps).slip, [0.0, 0.0, 0.02], atol=1e-15)
 
 
 def test_of_a_run_that_ends_before_soles_have_settled_the_last_sample_counts():
