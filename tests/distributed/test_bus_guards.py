@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from modurob import (
+    DockingError,
     Ground,
     ModurobError,
     Organism,
@@ -82,6 +83,68 @@ def test_modules_without_an_id_get_those_of_the_guide():
         "00:01", "00:02", "00:03", "00:ff", "01:00"
     ]  # fmt: skip
     assert id_text(bus.modules["m0"].node.uid) == "02:42:ac:11:00:01"
+
+
+def test_ports_hold_one_other_port_with_a_turn_of_whole_degrees():
+    bus = SimulatedBus()
+    for _ in range(3):
+        bus.start("giusti_b")
+    bus.plug("m0.out", "m1.in", 359)
+    assert bus.docked == {
+        ("m0", "out"): (("m1", "in"), 359), ("m1", "in"): (("m0", "out"), 359)
+    }  # fmt: skip
+    docked = dict(bus.docked)
+    for turn in (360, -1, 1.5):
+        with complains(DockingError, "turn is whole degrees from 0 to 359", repr(turn)):
+            bus.plug("m1.out", "m2.in", turn)
+    for ends, words in (
+        (("m0.out", "m2.in"), "m0.out already holds m1.in"),
+        (("m2.in", "m1.in"), "m1.in already holds m0.out"),
+        (("m2.in", "m2.in"), "m2.in already holds m2.in"),
+    ):
+        with complains(DockingError, words):
+            bus.plug(*ends)
+    for text in ("m2.side", "m2", "base.in"):
+        with complains(UnknownNameError, f"no port '{text}': ports of"):
+            bus.end(text)
+    assert bus.docked == docked
+    for what in ("m2", "m2.in", "base", "m0.in"):
+        with complains(DockingError, f"{what} is not plugged in"):
+            bus.unplug(what)
+    bus.plug("m1.out", "m2.in")
+    bus.unplug("m1")
+    assert bus.docked == {}
+    bus.plug("m2.in", "m2.out")  # both ends at one module
+    bus.unplug("m2")
+    assert bus.docked == {}
+
+
+def test_joints_are_at_rest_at_zero_until_they_are_set(monkeypatch):
+    told = []
+    for options in ({}, {"plant": PlantOptions()}):  # drives of a plant measure by themselves
+        bus = SimulatedBus(**options)
+        monkeypatch.setattr(bus, "_signal", lambda *given: told.append(given))
+        bus.start("superbot")
+    bus = SimulatedBus()
+    bus.start("superbot")
+    monkeypatch.setattr(bus, "_signal", lambda *given: told.append(given))
+    bus.sense("m0", [0.1, 0.2, 0.3])
+    bus.sense("m0", [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
+    assert told == [
+        ("m0", msg.Sensed((0.0,) * 6)), ("m0", msg.Sensed((0.1, 0.0, 0.2, 0.0, 0.3, 0.0))),
+        ("m0", msg.Sensed((0.1, 1.0, 0.2, 2.0, 0.3, 3.0))),
+    ]  # fmt: skip
+
+
+def test_data_are_written_as_a_record_in_pieces(held, monkeypatch):
+    told = []
+    monkeypatch.setattr(held, "_signal", lambda *given: told.append(given))
+    held.write("m0", mass=1.5)
+    (address,) = held.robot.assembly.names
+    uid, kind = held.modules["m0"].node.uid, catalog["giusti_b"].with_parameters(mass=1.5)
+    assert {name for name, _ in told} == {BASE}
+    assert {piece.target for _, piece in told} == {address}
+    assert b"".join(piece.data for _, piece in told) == encode(kind, uid)
 
 
 def test_a_round_without_a_clock_takes_a_millisecond_and_one_with_a_clock_a_tenth_of_its_period():
