@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import modurob as mr
 from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
@@ -22,6 +23,7 @@ from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.balancing.support import support_polygon
 from modurob.distributed.mass.module_body import Levers, shared_sums
 from modurob.distributed.mass.state import MassEstimate
+from modurob.drawing import charts
 from modurob.sim import SimulationError
 from oracles import complains
 
@@ -141,6 +143,35 @@ def test_the_picture_of_a_run_shows_distance_errors_and_path_in_their_units(move
         assert (plane.get_xlabel(), plane.get_ylabel()) == words
     assert errors.get_xlabel() == "time [s]"
     assert "[mm]" in errors.get_ylabel()
+
+
+def test_the_picture_of_a_run_is_drawn_with_lines_markers_and_texts_that_can_be_read():
+    center = np.column_stack([np.linspace(0.3, 0.1, 8), np.linspace(0.4, 0.2, 8), np.zeros(8)])
+    channels = {
+        "center": center, "target": np.tile([0.1, 0.2], (8, 1)), "estimates": center[:, None] + 0.1,
+        "sent": np.ones((8, 1)),
+    }  # fmt: skip
+    made = run([5.0, 3.0, 0.4, 0.4, 0.3, 0.2, 0.1, 0.1], width=0.1, channels=channels, law="shared")
+    above, path, errors = made.plot().axes
+    blue, orange, green = charts.PALETTE[:3]
+    assert [line.get_color() for line in above.lines] == [blue, orange, charts.FAINT]
+    assert [line.get_linewidth() for line in above.lines] == [1.6, 1.0, 0.8]
+    assert [line.is_dashed() for line in above.lines] == [False, True, False]
+    assert [(line.get_linewidth(), line.get_alpha()) for line in errors.lines] == [(0.7, 0.8)]
+    whole, start, end, aim = path.lines
+    assert [line.get_color() for line in path.lines] == [blue, blue, green, orange]
+    assert [line.get_marker() for line in (start, end, aim)] == ["o", "s", "+"]
+    assert [line.get_markersize() for line in (start, end, aim)] == [6, 6, 12]
+    assert (whole.get_linewidth(), aim.get_markeredgewidth()) == (1.2, 1.6)
+    assert path.margins() == (0.15, 0.15)
+    assert path.get_title(loc="left") == "center of mass from above"
+    texts = [x for plane in (above, path, errors) for x in plane.findobj(Text) if x.get_text()]
+    assert all(7 <= text.get_fontsize() <= 12 for text in texts)
+    (top,) = [text for text in above.texts if text.get_text().endswith(" s ")]
+    assert 0.9 < top.get_position()[1] / above.get_ylim()[1] < 1.0
+    boxes = [plane.get_position() for plane in (above, errors, path)]
+    assert boxes[0].width / boxes[2].width == pytest.approx(1.5)
+    assert boxes[0].height == pytest.approx(boxes[1].height)
 
 
 def test_the_picture_of_a_run_that_has_not_arrived_has_no_such_time():

@@ -630,3 +630,7 @@ def test_a_view_tells_how_each_joint_moves_the_center():
     ]
     found = np.concatenate([network.view(name).levers.moment for name in organism])
     np.testing.assert_allclose(found, model.mass.sum() * np.array(slope), atol=1e-9)
+    for name in organism:  # of the far side: m2 u x (p2 - q)
+        lever = network.view(name).levers
+        arm = np.cross(lever.axis, lever.center - lever.point)
+        np.testing.assert_allclose(lever.moment, lever.mass[:, None] * arm, atol=1e-12)

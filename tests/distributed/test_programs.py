@@ -287,7 +287,9 @@ def test_a_node_reads_and_moves_its_own_drive_or_tells_its_parent(monkeypatch):
 
 
 def test_a_node_draws_a_new_number_whenever_it_starts():
-    assert len({NodeProgram(SETTINGS)._state.links.address for _ in range(5)}) == 5
+    found = [NodeProgram(SETTINGS)._state.links.address for _ in range(20)]
+    assert len({*found}) == 20
+    assert 2**28 < max(address.boot for address in found) < 2**32
     assert Address(7, 1).uid == 7
 
 
