@@ -432,6 +432,15 @@ def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_per
     assert (number, [message.origin for message in messages]) == (5, [ME])
 
 
+def test_a_node_whose_neighbor_never_answers_sends_its_own_reading_from_the_second_cycle_on():
+    bench = Clocked()
+    bench.now = 0.01
+    assert batched(bench.batch("in", 3), "in") == []
+    bench.now = 0.02
+    ((number, _, messages),) = batched(bench.batch("in", 4), "in")
+    assert (number, [message.origin for message in messages]) == (4, [ME])
+
+
 def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torque():
     bench = Clocked()
     bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
@@ -577,6 +586,45 @@ def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
     state, outbox = coordinator.step(state, [frame], 0.01)
     assert hellos(outbox) == [(3, 8, 1, False, "out")]  # an answer to a new neighbor
     assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
+
+
+def test_the_coordinator_asks_in_every_heartbeat_for_what_is_missing():
+    coordinator, now, sent, hellos = Coordinator(HEARTBEAT), 0.0, [0], [0]
+    one, two = Address(1, 1), Address(2, 1)
+    state, _ = coordinator.step(coordinator.start(9), [msg.own(msg.Plugged("out", 0))], now)
+    mine = state.links.ports["out"].here
+
+    def come(*frames):
+        hellos[0] += 1
+        hello = msg.HELLO.pack(msg.Hello(one, hellos[0], 0, 1, True, "in"))
+        frames = ((FrameKind.HELLO, 0, hello), *frames)
+        inbox = [Message("out", msg.pack_frame(kind, 40, to, body)) for kind, to, body in frames]
+        return coordinator.step(state, inbox, now)
+
+    def data(message):
+        sent[0] += 1
+        return FrameKind.DATA, mine, struct.pack("<I", sent[0]) + msg.pack(message)
+
+    up = Neighbor("in", Address(0, 9), "out", 0, Status.HEARD)
+    down = Neighbor("out", two, "in", 0, Status.HEARD)
+    state, _ = come(data(ModuleReport(one, 1, "m", (up, down))))
+    assert state.survey.modules == state.survey.unread == (one,)
+    assert state.survey.unreported == (two,)
+    wanted = {(two, msg.Wanted.REPORT), (one, msg.Wanted.RECORD)}
+    assert state.asks == dict.fromkeys(wanted, 0.25)
+    for now in (0.125, 0.25, 0.375, 0.5):
+        state, outbox = come()
+        asked = {tuple(message) for message in told(outbox, "out")}
+        assert wanted <= asked if now in (0.25, 0.5) else state.asked in (0, 2)
+    assert state.asked == 4
+    assert not state.ready
+    now = 0.5
+    state, _ = come(data(msg.Piece(one, 6, 0, b"record")))
+    assert state.asks.keys() == {(two, msg.Wanted.REPORT)}
+    for later, ready in ((0.9, False), (1.249, False), (1.25, True)):
+        now = later
+        state, _ = come()
+        assert state.ready == ready  # three heartbeats later it goes on without the other one
 
 
 def test_the_coordinator_wakes_when_its_patience_ends():

@@ -208,3 +208,13 @@ def test_of_two_limits_as_far_from_the_best_turn_the_nearer_one_is_taken():
 def test_shapes_follow_the_input():
     circles = Circles(*(np.random.default_rng(0).standard_normal((3, 4, 5, 3))))
     assert turns(circles, np.zeros(3), UP).shape == (4, 5)
+    axis, through, point = unit(np.random.default_rng(1).standard_normal((3, 4, 5, 3)))
+    circles = circle_of(axis, through, point)
+    slid = slides(axis, point, np.zeros(3), UP)
+    for k in np.ndindex(4, 5):  # each by itself
+        for many, alone in zip(circles, circle_of(axis[k], through[k], point[k]), strict=True):
+            np.testing.assert_allclose(many[k], alone)
+        assert slid[k] == pytest.approx(slides(axis[k], point[k], np.zeros(3), UP))
+    angles = np.linspace(0.0, 3.0, 20).reshape(4, 5)
+    apart = np.linalg.norm(circles.at(angles) - through, axis=-1)  # it stays on its sphere
+    np.testing.assert_allclose(apart, np.linalg.norm(point - through, axis=-1))

@@ -485,6 +485,7 @@ def test_joints_of_another_body_keep_their_set_points():
     }
     loop.law.command = lambda t, q, v, aim: loop.law.asked.append((t, q, v, aim)) or np.arange(3.0)
     assert loop.operation.torques(entries, 1.0) == {ONE: (0.0,), TWO: (1.0,), third: (2.0,)}
+    assert math.isnan(loop.operation.oldest_reading()[0])  # of cycles with this body
     np.testing.assert_array_equal(loop.aim.q, [0.1, -0.2, 2.5 if model.upper[2] > 2.5 else
                                                model.upper[2]])  # fmt: skip
     run = loop.operation.recorded()
