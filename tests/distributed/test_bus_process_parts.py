@@ -256,6 +256,27 @@ def test_a_link_waits_until_both_ends_are_up_or_one_has_ended():
     assert seen == [(False, 60.0), (True, 60.0), (True, 60.0)] * 2
 
 
+def test_a_bus_is_warm_when_coordinator_and_plant_have_come_up_and_compiled():
+    bus, waits = host(_warm=True, _addresses={"base": "B"}), []
+
+    def wait(until, seconds):
+        waits.append(seconds)
+        return until()
+
+    bus.wait = wait
+    bus.wait_until_warm()
+    bus.plant = PlantOptions()
+    with complains(StateError, "coordinator and plant are not ready after 120 s"):
+        bus.wait_until_warm()
+    bus._addresses["plant"] = "P"
+    bus.wait_until_warm()
+    bus._warm = False
+    with complains(StateError, "not ready"):
+        bus.wait_until_warm()
+    assert waits == [120.0] * 4
+    assert bus.address == "B"
+
+
 def test_waiting_lasts_until_the_condition_holds_or_the_time_is_over(monkeypatch):
     bus, now, waits = host(), [10.0], []
     monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now[0]))

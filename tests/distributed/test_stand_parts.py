@@ -904,11 +904,12 @@ def test_residuals_of_a_posture_are_its_errors_in_units_that_matter():
     """Foot by foot and body by body, from the poses of the model."""
     organism = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
     model, feet = organism.model("physical", base="free"), feet_of(organism)
-    steps = [Step(feet[1].module, (0.03, -0.02, 0.0))]
+    shift = np.array([0.03, -0.02])
+    steps = [Step(feet[1].module, (*shift, 0.0)), Step(feet[0].module, (0.01, 0.05, 0.0))]
     posture = _Posture(organism, model, feet, steps)
     rng, n = np.random.default_rng(3), len(model.joint_names)
-    shares = rng.uniform(0.1, 0.6, 5)  # three feet, then two
-    assert posture.loaded == 5
+    shares = rng.uniform(0.1, 0.6, 7)  # three feet, then two of them, twice
+    assert posture.loaded == 7
     for height in (0.02, 0.2):
         joints = rng.uniform(-1.5, 1.5, n)
         x = np.array([height, *joints, *shares])
@@ -921,7 +922,8 @@ def test_residuals_of_a_posture_are_its_errors_in_units_that_matter():
         place, normal = soles[:, :3, 3], soles[:, :3, 2]
         np.testing.assert_allclose(posture.soles(x)[0], place)
         center, middle = model.center_of_mass(q)[:2], place[:, :2].mean(axis=0)
-        stays, after = shares[:3] @ place[:, :2], shares[3:] @ place[[0, 2], :2]
+        stays, after = shares[:3] @ place[:, :2], shares[3:5] @ place[[0, 2], :2]
+        last = shares[5:] @ (place[[1, 2], :2] + [shift, 0 * shift])  # where it has stepped to
         body, points, *_ = corners(organism, model).outline()
         low = [(T[b] @ [*p, 1.0])[2] for b, p in zip(body, points, strict=True) if b not in own]
         side = 2 * 0.16 * np.sin(np.pi / 3)
@@ -930,8 +932,8 @@ def test_residuals_of_a_posture_are_its_errors_in_units_that_matter():
         wanted = [
             *(place[:, 2] / 0.002),
             *(normal[:, 0] / 0.01), *(normal[:, 1] / 0.01), *((1 + normal[:, 2]) / 0.01),
-            *((stays - center) / 0.003), *((after - center) / 0.003),
-            (shares[:3].sum() - 1) / 0.02, (shares[3:].sum() - 1) / 0.02,
+            *((stays - center) / 0.003), *((after - center) / 0.003), *((last - center) / 0.003),
+            *((part.sum() - 1) / 0.02 for part in (shares[:3], shares[3:5], shares[5:])),
             *((np.linalg.norm(place[:, :2] - middle, axis=1) - 0.16) / 0.05),
             *((middle - center) / 0.1),
             *(min(pair - 0.9 * side, 0) / 0.03 for pair in pairs),
