@@ -344,6 +344,7 @@ def test_readings_are_those_of_the_robot_or_of_what_is_held():
     one._held = {"m1.joint": 9.0, "m2.joint": 0.7}
     one.state = replace(one.state, q=np.array([0.1, 0.2]), v=np.array([0.3, 0.4]))
     assert [one.reading(f"m{k}") for k in range(3)] == [(0.1, 0.3), (0.2, 0.4), (0.7, 0.0)]
+    assert one.contacts() == one.observed() == {}  # there is no ground
 
 
 def test_servos_go_on_with_their_rate_until_their_commands_are_late():
