@@ -516,9 +516,10 @@ def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(m
 
 def test_an_open_bus_keeps_no_program_from_ending_nor_a_caller_waiting(monkeypatch):
     monkeypatch.setattr(RobotBuilder, "warm_up", lambda self: None)
-    with ProcessBus() as bus:
+    with ProcessBus(drives=lambda name: ("a:B", {})) as bus:
         assert [(x.name, x.daemon) for x in bus._threads] == [("bus", True), ("builder", True)]
         assert not bus._ring.getblocking()  # a bell that rings already is not waited for
+    assert not any(thread.is_alive() for thread in bus._threads)
 
 
 def test_a_closed_bus_leaves_nothing_and_may_be_closed_again(tmp_path):

@@ -588,6 +588,15 @@ def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
     assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
 
 
+def test_the_coordinator_drops_modules_that_are_not_heard_for_60_heartbeats():
+    coordinator, module = Coordinator(HEARTBEAT), Address(7, 1)
+    state = coordinator.start(1)
+    coordinator._file(state, msg.pack(msg.Sense(module, 1, 0, (0.1, 0.0))), 1.0)
+    for now, there in ((1.0, True), (16.0, True), (16.001, False)):
+        coordinator._expire(state, now)
+        assert (module in state.table) == there
+
+
 def test_the_coordinator_asks_in_every_heartbeat_for_what_is_missing():
     coordinator, now, sent, hellos = Coordinator(HEARTBEAT), 0.0, [0], [0]
     one, two = Address(1, 1), Address(2, 1)

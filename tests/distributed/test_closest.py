@@ -154,6 +154,15 @@ def test_a_turn_the_long_way_round_is_taken_where_only_that_is_allowed():
     assert turn(circle, lower=-5.0, upper=1.0) == pytest.approx(np.pi / 2 - 2 * np.pi)
 
 
+def test_a_best_turn_at_a_limit_is_taken_and_not_the_long_way_round():
+    for side in (1.0, -1.0):
+        circle = one([0, 0, 1], [2, 0, 0], [2, side, 0])
+        best = turn(circle)
+        assert best == pytest.approx(side * np.pi / 2)
+        limits = {"lower": -6.0, "upper": best} if side > 0 else {"lower": best, "upper": 6.0}
+        assert turn(circle, **limits) == best
+
+
 def test_a_circle_that_is_almost_a_segment_or_almost_round_is_no_trouble():
     for tilt in 10.0 ** np.arange(-17, 0):
         for axis in ([0, np.cos(tilt), np.sin(tilt)], [np.sin(tilt), 0, np.cos(tilt)]):
