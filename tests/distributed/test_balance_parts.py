@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import modurob as mr
 from modurob.distributed import BalancingNetwork, Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import agent as agents
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing import processes as plants
 from modurob.distributed.balancing import run as runs
 from modurob.distributed.balancing.agent import BalancingAgent, region_of
 from modurob.distributed.balancing.faults import FaultyLinks, checked_faults
@@ -21,6 +23,7 @@ from modurob.distributed.balancing.standing_processes import StandingProcesses
 from modurob.distributed.balancing.support import support_polygon
 from modurob.distributed.mass.module_body import Levers, shared_sums
 from modurob.distributed.mass.state import MassEstimate
+from modurob.drawing import charts
 from modurob.sim import SimulationError
 from oracles import complains
 
@@ -63,6 +66,7 @@ def test_the_center_is_there_below_a_tenth_of_the_first_distance_for_200_ms(
 
 def test_a_run_that_begins_on_its_target_is_there_from_the_beginning():
     assert run([np.nan, np.nan], step=1.0).reached == 0.0
+    assert run([1.0, 0.05], step=0.2).reached == 0.2  # 200 ms are enough
 
 
 def test_a_run_tells_its_distances_in_widths_its_messages_and_its_speed():
@@ -139,6 +143,35 @@ def test_the_picture_of_a_run_shows_distance_errors_and_path_in_their_units(move
         assert (plane.get_xlabel(), plane.get_ylabel()) == words
     assert errors.get_xlabel() == "time [s]"
     assert "[mm]" in errors.get_ylabel()
+
+
+def test_the_picture_of_a_run_is_drawn_with_lines_markers_and_texts_that_can_be_read():
+    center = np.column_stack([np.linspace(0.3, 0.1, 8), np.linspace(0.4, 0.2, 8), np.zeros(8)])
+    channels = {
+        "center": center, "target": np.tile([0.1, 0.2], (8, 1)), "estimates": center[:, None] + 0.1,
+        "sent": np.ones((8, 1)),
+    }  # fmt: skip
+    made = run([5.0, 3.0, 0.4, 0.4, 0.3, 0.2, 0.1, 0.1], width=0.1, channels=channels, law="shared")
+    above, path, errors = made.plot().axes
+    blue, orange, green = charts.PALETTE[:3]
+    assert [line.get_color() for line in above.lines] == [blue, orange, charts.FAINT]
+    assert [line.get_linewidth() for line in above.lines] == [1.6, 1.0, 0.8]
+    assert [line.is_dashed() for line in above.lines] == [False, True, False]
+    assert [(line.get_linewidth(), line.get_alpha()) for line in errors.lines] == [(0.7, 0.8)]
+    whole, start, end, aim = path.lines
+    assert [line.get_color() for line in path.lines] == [blue, blue, green, orange]
+    assert [line.get_marker() for line in (start, end, aim)] == ["o", "s", "+"]
+    assert [line.get_markersize() for line in (start, end, aim)] == [6, 6, 12]
+    assert (whole.get_linewidth(), aim.get_markeredgewidth()) == (1.2, 1.6)
+    assert path.margins() == (0.15, 0.15)
+    assert path.get_title(loc="left") == "center of mass from above"
+    texts = [x for plane in (above, path, errors) for x in plane.findobj(Text) if x.get_text()]
+    assert all(7 <= text.get_fontsize() <= 12 for text in texts)
+    (top,) = [text for text in above.texts if text.get_text().endswith(" s ")]
+    assert 0.9 < top.get_position()[1] / above.get_ylim()[1] < 1.0
+    boxes = [plane.get_position() for plane in (above, errors, path)]
+    assert boxes[0].width / boxes[2].width == pytest.approx(1.5)
+    assert boxes[0].height == pytest.approx(boxes[1].height)
 
 
 def test_the_picture_of_a_run_that_has_not_arrived_has_no_such_time():
@@ -380,7 +413,8 @@ def test_contacts_of_one_plane_have_the_polygon_and_others_the_region_with_frict
     feet = [[0.0, 0, 0, *up], [1, 0, 0, *up], [0, 1, 0, *up]]
     assert is_plane(feet)
     assert is_plane([*feet[:2], [0, 1, 0.0099, *up]])
-    assert not is_plane([*feet[:2], [0, 1, 0.0101, *up]])  # higher by a centimeter
+    assert not is_plane([*feet[:2], [0, 1, 0.01, *up]])  # higher by a centimeter
+    assert is_plane([[*foot[:6], 0.0] for foot in feet])  # level ground needs no friction
     tilted = [0, np.sin(0.049), np.cos(0.049), 0.5]
     assert is_plane([*feet[:2], [0, 1, 0, *tilted]])
     steep = [0, np.sin(0.051), np.cos(0.051), 0.5]
@@ -453,13 +487,14 @@ class Watched:
     """A law that notes when it decides, and gives no torque."""
 
     def __init__(self):
-        self.ticks, self.decided = 0, []
+        self.ticks, self.decided, self.targets = 0, [], []
 
     def reset(self, joints):
         self.ticks = 0
 
     def decide(self, known, here, target):
         self.decided.append(self.ticks)
+        self.targets.append(target[0].tolist())
 
     def torque(self, here, dt):
         self.ticks += 1
@@ -475,6 +510,19 @@ def test_a_law_decides_every_five_milliseconds_and_acts_in_each():
     assert law.decided == [0, 5, 10, 15]
     assert law.ticks == 18
     assert run.law == "Watched"
+    assert not run.tau.any()
+    balance(mr.examples.snake(2), law, duration=0.004, faults=[Fault(0.004, "m1", "die")])
+    with complains(mr.StateError, "a fault at 0.005 s lies outside of the run of 0.004 s"):
+        balance(mr.examples.snake(2), law, duration=0.004, faults=[Fault(0.005, "m1", "die")])
+
+
+def test_a_target_that_moves_is_where_it_is_at_the_time_of_each_decision():
+    law = Watched()
+    balance(
+        mr.examples.snake(2), law, duration=0.018,
+        target=lambda t, center: np.broadcast_to([t, 2 * t], (*center.shape[:-1], 2)),
+    )  # fmt: skip
+    np.testing.assert_allclose(law.targets, np.outer([0.0, 0.005, 0.01, 0.015], [1, 2]))
 
 
 def test_a_run_that_diverges_says_what_helps(monkeypatch):
@@ -502,6 +550,57 @@ def test_an_organism_without_mass_is_not_balanced():
 def test_a_run_knows_its_body():
     run = balance(organism := mr.examples.snake(2), duration=0.002)
     assert run.organism == organism
+
+
+def test_accelerations_of_a_run_are_means_of_the_control_period_that_begins():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.02, record=5e-3)
+    before, after = (run.at(run.t[:-1] + dt)[1] for dt in (0.0, 1e-3))
+    assert np.abs(run.a).max() > 0.1
+    np.testing.assert_allclose(run.a[:-1], (after - before) / 1e-3, atol=1e-9)
+
+
+def test_runs_have_whole_periods_one_at_least_and_steps_of_one_at_most():
+    snake = mr.examples.snake(2)
+    for duration, record, count in ((1e-4, 1e-4, 1), (1e-3, 1e-3, 1), (0.0026, 0.001, 3)):
+        run = balance(snake, q0=[0.3], duration=duration, record=record)
+        np.testing.assert_allclose(run.t, 1e-3 * np.arange(count + 1), atol=1e-12)
+    long = balance(snake, q0=[0.3], duration=0.003, record=1e-3, dt=0.5)
+    np.testing.assert_array_equal(long.q, run.q)
+
+
+def test_joints_that_are_stuck_and_places_are_checked():
+    snake = mr.examples.snake(2)
+    with complains(mr.UnknownNameError, "m0.knee"):
+        balance(snake, stuck=["m0.knee"])
+    for options, words in (
+        ({"target": lambda t, center: center}, "the target of processes is a point (x, y) or None"),
+        ({"stuck": ["m0.pitch"]}, "joints of processes do not get stuck"),
+    ):  # fmt: skip
+        with complains(mr.StateError, words):
+            BalancingProcesses(snake, **options)
+
+
+def test_a_target_of_an_agent_moves_with_its_own_clock():
+    agent = BalancingAgent(SUPERBOT, target=lambda t, center: [t, center[0, 2]], period=2e-3)
+    state = agent.started({}, np.random.default_rng(0))
+    for _ in range(4):
+        state = agent.sensed(state, np.zeros(3), np.zeros(3))
+    assert state.tick == 3
+    np.testing.assert_allclose(agent._target(state, None, np.full((3, 3), 0.7)), [0.006, 0.7])
+
+
+def test_clocks_of_processes_run_by_the_speed_of_the_simulation(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        plants.MassProcesses, "__init__", lambda self, *x, **options: given.append((x, options))
+    )
+    made = object.__new__(BalancingProcesses)
+    plants.PlantProcesses.__init__(made, "organism", period=0.01, speed=0.25, loss=0.1)
+    assert given == [(("organism",), {"period": 0.01, "loss": 0.1})]
+    assert (made._interval, made.speed, made._memory) == (0.04, 0.25, None)
+    for options in ({"period": 0.0, "speed": 1.0}, {"period": 0.01, "speed": 0.0}):
+        with complains(mr.StateError, "must be a positive number"):
+            plants.PlantProcesses.__init__(made, "organism", **options)
 
 
 def test_a_run_tells_its_states_at_any_times():

@@ -5,7 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from modurob import ModurobError, Organism, StateError, UnknownNameError, catalog, examples
+from modurob import (
+    DockingError,
+    Ground,
+    ModurobError,
+    Organism,
+    StateError,
+    UnknownNameError,
+    catalog,
+    examples,
+)
 from modurob.distributed import (
     BalancingNetwork,
     Fault,
@@ -13,6 +22,7 @@ from modurob.distributed import (
     ProcessBus,
     SimulatedBus,
     balance,
+    stand,
 )
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
@@ -29,6 +39,16 @@ DEATH = Fault(0.1, "m1", "die")
 def ragged(t):
     """A motion whose velocities are of two joints."""
     return Reference(np.zeros(1), np.zeros(2), np.zeros(1))
+
+
+HILLS = Ground(height=[[0.0, 0.1], [0.0, 0.2]])
+
+
+def loose():
+    """A bus with a module that is plugged into nothing."""
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    return bus
 
 
 def test_a_node_has_ports_and_a_record_of_some_size():
@@ -63,6 +83,68 @@ def test_modules_without_an_id_get_those_of_the_guide():
         "00:01", "00:02", "00:03", "00:ff", "01:00"
     ]  # fmt: skip
     assert id_text(bus.modules["m0"].node.uid) == "02:42:ac:11:00:01"
+
+
+def test_ports_hold_one_other_port_with_a_turn_of_whole_degrees():
+    bus = SimulatedBus()
+    for _ in range(3):
+        bus.start("giusti_b")
+    bus.plug("m0.out", "m1.in", 359)
+    assert bus.docked == {
+        ("m0", "out"): (("m1", "in"), 359), ("m1", "in"): (("m0", "out"), 359)
+    }  # fmt: skip
+    docked = dict(bus.docked)
+    for turn in (360, -1, 1.5):
+        with complains(DockingError, "turn is whole degrees from 0 to 359", repr(turn)):
+            bus.plug("m1.out", "m2.in", turn)
+    for ends, words in (
+        (("m0.out", "m2.in"), "m0.out already holds m1.in"),
+        (("m2.in", "m1.in"), "m1.in already holds m0.out"),
+        (("m2.in", "m2.in"), "m2.in already holds m2.in"),
+    ):
+        with complains(DockingError, words):
+            bus.plug(*ends)
+    for text in ("m2.side", "m2", "base.in"):
+        with complains(UnknownNameError, f"no port '{text}': ports of"):
+            bus.end(text)
+    assert bus.docked == docked
+    for what in ("m2", "m2.in", "base", "m0.in"):
+        with complains(DockingError, f"{what} is not plugged in"):
+            bus.unplug(what)
+    bus.plug("m1.out", "m2.in")
+    bus.unplug("m1")
+    assert bus.docked == {}
+    bus.plug("m2.in", "m2.out")  # both ends at one module
+    bus.unplug("m2")
+    assert bus.docked == {}
+
+
+def test_joints_are_at_rest_at_zero_until_they_are_set(monkeypatch):
+    told = []
+    for options in ({}, {"plant": PlantOptions()}):  # drives of a plant measure by themselves
+        bus = SimulatedBus(**options)
+        monkeypatch.setattr(bus, "_signal", lambda *given: told.append(given))
+        bus.start("superbot")
+    bus = SimulatedBus()
+    bus.start("superbot")
+    monkeypatch.setattr(bus, "_signal", lambda *given: told.append(given))
+    bus.sense("m0", [0.1, 0.2, 0.3])
+    bus.sense("m0", [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
+    assert told == [
+        ("m0", msg.Sensed((0.0,) * 6)), ("m0", msg.Sensed((0.1, 0.0, 0.2, 0.0, 0.3, 0.0))),
+        ("m0", msg.Sensed((0.1, 1.0, 0.2, 2.0, 0.3, 3.0))),
+    ]  # fmt: skip
+
+
+def test_data_are_written_as_a_record_in_pieces(held, monkeypatch):
+    told = []
+    monkeypatch.setattr(held, "_signal", lambda *given: told.append(given))
+    held.write("m0", mass=1.5)
+    (address,) = held.robot.assembly.names
+    uid, kind = held.modules["m0"].node.uid, catalog["giusti_b"].with_parameters(mass=1.5)
+    assert {name for name, _ in told} == {BASE}
+    assert {piece.target for _, piece in told} == {address}
+    assert b"".join(piece.data for _, piece in told) == encode(kind, uid)
 
 
 def test_a_round_without_a_clock_takes_a_millisecond_and_one_with_a_clock_a_tenth_of_its_period():
@@ -234,6 +316,10 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.run(lambda: True, "long"), ("seconds", "'long'")),
         (lambda bus: bus.payload("m0", 1e300), ("mass", "1e+12", "1e+300")),
         (lambda bus: bus.write("m0", mass=1e300), ("bodies.0.mass", "1e+12")),
+        (lambda bus: bus.sense("m0", [0.1]), ("drives measure the joints of this bus",)),
+        (lambda bus: SimulatedBus().operation.hold(), ("there is no robot with joints",)),
+        (lambda bus: loose().write("m0", mass=1.0), ("'m0' is not in the robot",)),
+        (lambda bus: stand(examples.snake(2), ground=HILLS), ("stand takes a plane",)),
         (lambda bus: bus.operation.follow(3), ("a motion is a function of time", "callable")),
         (lambda bus: bus.operation.follow(lambda t: t), ("a motion is a function of time", "'q'")),
         (lambda bus: bus.operation.follow(np.sin, "long"), ("seconds", "'long'")),
@@ -289,6 +375,36 @@ def held():
     bus.plug("base.out", f"{bus.start('giusti_b')}.in")
     assert bus.run(lambda: bus.settled(1))
     return bus
+
+
+def test_a_cycle_begins_in_every_period_of_ten_rounds(held):
+    before = held.coordinator.cycle
+    for _ in range(200):
+        held.round()
+    assert abs(held.coordinator.cycle - before - 20) <= 1
+    assert held.world._commands["m0"][0] == held.torques["m0"]
+
+
+def test_the_plant_of_a_simulated_bus_moves_in_rounds_of_its_step_or_more():
+    for period, rounds, times in (
+        (0.01, 30, 1e-3 * np.arange(1, 31)), (0.0095, 4, [0.0, 0.0019, 0.0019, 0.0038]),
+    ):  # fmt: skip
+        bus, found = SimulatedBus(plant=PlantOptions(step=1e-3), period=period), []
+        for _ in range(rounds):
+            bus.round()
+            found.append(bus.world.t)
+        np.testing.assert_allclose(found, times, atol=1e-12)
+
+
+def test_modules_that_start_again_have_another_number_each_time():
+    bus = loose()
+    boots = {bus.states["m0"].links.address.boot}
+    for _ in range(100):
+        bus.restart("m0")
+        boots.add(bus.states["m0"].links.address.boot)
+    assert len(boots) == 101
+    assert max(boots) < 2**32
+    assert np.diff(sorted(boots)).min() > 2**32 / 200  # spread over all
 
 
 def test_a_module_with_numbers_beyond_all_robots_is_left_out():

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address, FrameKind, Status
-from modurob.distributed.codec import LARGEST_TEXT, U16, Counted, Flagged, Rest, Sized, Text, read
+from modurob.distributed.codec import (
+    LARGEST_TEXT,
+    U16,
+    Counted,
+    Flagged,
+    Layout,
+    Rest,
+    Sized,
+    Text,
+    read,
+)
 
 numbers = st.integers(0, 2**32 - 1)
 addresses = st.builds(Address, st.integers(0, 2**128 - 1), numbers)
@@ -94,6 +104,7 @@ def test_messages_that_are_cut_off_or_too_long_are_refused(kind, data):
         (Counted(U16), (1, 515), b"\2\1\0\3\2"),
         (Rest("H"), (1, 515), b"\1\0\3\2"),
         (Rest(), b"xyz", b"xyz"),
+        (Layout(msg.Plugged, Text(), U16), msg.Plugged("in", 515), b"\2in\3\2"),
         (Flagged(a=(0, U16), b=(4, U16), c=(2, U16)), {"a": 1, "c": 515}, b"\2\1\0\3\2"),
         (Flagged(a=(0, U16), b=(4, U16), c=(2, U16)), {"a": 1, "b": 7, "c": 2},
          b"\6\1\0\7\0\2\0"),
@@ -104,7 +115,7 @@ def test_fields_are_written_as_documented_and_read_wherever_they_begin(field, va
     assert field.unpack(b"??" + data, 2) == (value, 2 + len(data))
     assert read(field, b"??" + data, 2) == value
     assert read(field, data) == value  # from the begin
-    if isinstance(field, Flagged):
+    if isinstance(field, Layout | Flagged):
         assert field.unpack(data) == (value, len(data))
     if not isinstance(field, Rest):
         for short in (data[:1], data[:-1]):

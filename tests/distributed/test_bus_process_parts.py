@@ -152,6 +152,10 @@ def test_labels_of_native_modules_are_printable_ascii():
     for label in ("ä", "a'b", "a\\b", "a\tb"):
         with complains(StateError, "of 'm0': labels of native modules are printable ASCII"):
             hosts._check_native(module("m0", "b", ["in", label]))
+        bus = host(modules={"m0": module("m0", "b", ["in", label])}, _native=("m0",))
+        with complains(StateError, "labels of native modules"):
+            bus._launch(bus.modules["m0"])
+        assert bus._processes.done == []
 
 
 def test_a_drive_is_a_class_and_options_that_travel():
@@ -231,6 +235,62 @@ def test_links_of_the_base_are_those_of_the_own_socket_or_of_a_process(in_c):
     assert bus._processes.done == signals + [("send", "base", {"signal": bytes_})] * in_c
     assert [*bus._signals] == [msg.own(plugged)] * (not in_c)
     assert bus.woken == (not in_c)
+
+
+def test_a_link_waits_until_both_ends_are_up_or_one_has_ended():
+    bus, seen = host(), []
+    addresses = bus._addresses
+
+    def wait(until, seconds):
+        addresses.pop("m1")
+        seen.append((until(), seconds))
+        bus._processes.dead.add("m1")
+        seen.append((until(), seconds))
+        bus._processes.dead.clear()
+        addresses["m1"] = "1"
+        seen.append((until(), seconds))
+
+    bus._wait = wait
+    for name in ("m0", "base"):
+        bus._connect((name, "out"), ("m1", "in"))
+    assert seen == [(False, 60.0), (True, 60.0), (True, 60.0)] * 2
+
+
+def test_a_bus_is_warm_when_coordinator_and_plant_have_come_up_and_compiled():
+    bus, waits = host(_warm=True, _addresses={"base": "B"}), []
+
+    def wait(until, seconds):
+        waits.append(seconds)
+        return until()
+
+    bus.wait = wait
+    bus.wait_until_warm()
+    bus.plant = PlantOptions()
+    with complains(StateError, "coordinator and plant are not ready after 120 s"):
+        bus.wait_until_warm()
+    bus._addresses["plant"] = "P"
+    bus.wait_until_warm()
+    bus._warm = False
+    with complains(StateError, "not ready"):
+        bus.wait_until_warm()
+    assert waits == [120.0] * 4
+    assert bus.address == "B"
+
+
+def test_waiting_lasts_until_the_condition_holds_or_the_time_is_over(monkeypatch):
+    bus, now, waits = host(), [10.0], []
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def wait(seconds):
+        waits.append(seconds)
+        now[0] += seconds
+
+    bus._news.wait = wait
+    assert bus._wait(lambda: now[0] >= 10.0625, 0.125)
+    assert waits == [0.02] * 4  # so often it looks
+    now[0] = 20.0
+    assert bus._wait(lambda: False, 0.03125) is False
+    assert waits[4:] == [0.02, pytest.approx(0.01125)]
 
 
 def test_modules_that_do_not_come_up_are_named(monkeypatch):
@@ -452,6 +512,14 @@ def test_a_host_passes_signals_then_messages_and_begins_a_cycle_when_it_is_due(m
     bus._carry()
     assert waits[3] == bus.heartbeat
     assert steps == ["bell"]  # the rest is done by the program in C
+
+
+def test_an_open_bus_keeps_no_program_from_ending_nor_a_caller_waiting(monkeypatch):
+    monkeypatch.setattr(RobotBuilder, "warm_up", lambda self: None)
+    with ProcessBus(drives=lambda name: ("a:B", {})) as bus:
+        assert [(x.name, x.daemon) for x in bus._threads] == [("bus", True), ("builder", True)]
+        assert not bus._ring.getblocking()  # a bell that rings already is not waited for
+    assert not any(thread.is_alive() for thread in bus._threads)
 
 
 def test_a_closed_bus_leaves_nothing_and_may_be_closed_again(tmp_path):

@@ -124,6 +124,9 @@ def test_a_way_without_new_beats_ends_by_itself():
         assert drives(bench.hello("in", 5)) == []
         bench.hello("out", 5, child=True)
     assert bench.state.parent == "in"
+    bench.now = STALE * HEARTBEAT
+    bench.hello("in", 5)
+    assert bench.state.parent == "in"  # exactly so long
     bench.now = (STALE + 0.5) * HEARTBEAT
     outbox = bench.hello("in", 5)
     assert drives(outbox) == [()]
@@ -135,6 +138,13 @@ def test_a_way_without_new_beats_ends_by_itself():
     assert bench.state.parent is None
     bench.hello("in", 6)
     assert bench.state.parent == "in"
+
+
+def test_a_beat_is_taken_up_to_a_hundred_ahead():
+    bench = Bench().driven()  # with beat 5
+    for beat, known in ((105, 105), (206, 105), (205, 205), (204, 205)):
+        bench.hello("in", beat)
+        assert bench.state.beat == known
 
 
 def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
@@ -240,6 +250,20 @@ def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_
     assert now.values == (0.5, 0.6)
 
 
+def test_report_and_reading_are_sent_again_after_20_heartbeats():
+    bench = Bench()
+    bench.step(msg.own(msg.Sensed([0.1, 0.2])))
+    found = {}
+    for k in range(101):
+        bench.now = k / 10
+        if messages := told(bench.hello("in", 5 + k), "in"):
+            found[bench.now] = [type(message) for message in messages]
+        for number in list(bench.state.links.ports["in"].waiting):
+            bench.state.links.ports["in"].acknowledge(number)
+    assert found.keys() == {0.0, 5.0, 10.0}
+    assert found[5.0] == found[10.0] == [ModuleReport, msg.Sense]
+
+
 def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells_that():
     bench = Bench()
     assert [type(message) for message in told(bench.hello("in", 5), "in")] == [
@@ -298,6 +322,31 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     assert links.take("in", msg.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
     assert links.take("out", data, 0.0) == (None, [])  # nothing is plugged in there
     assert links.take("in", data, 0.0) == (None, [b"message"])
+
+
+def test_a_neighbor_is_silent_after_two_and_a_half_heartbeats_without_a_hello():
+    links = LinkTable(Address(1, 100), 0.5)
+    links.plug("in", 0)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+
+    def status():
+        (neighbor,) = links.neighbors()
+        return neighbor.status
+
+    assert links.is_pulse(1.25)
+    assert (status(), links.lost) == (Status.HEARD, [])
+    assert not links.is_pulse(1.349)  # five times a heartbeat
+    assert links.is_pulse(1.351)
+    assert (status(), links.lost) == (Status.SILENT, ["in"])
+
+
+def test_hellos_that_are_due_soon_go_out_with_those_of_the_neighbor():
+    links = LinkTable(Address(1, 100), 0.5)
+    assert links.is_pulse(2.0)
+    for now, wake in ((2.04, 2.1), (2.06, 2.06)):  # half of the time between two of them
+        links.pulse_with_neighbor(now)
+        assert links.wake() == pytest.approx(wake)
 
 
 # -- cycles ----------------------------------------------------------------------------------------
@@ -377,9 +426,19 @@ def test_a_node_that_misses_an_answer_sends_what_it_has_after_one_and_a_half_per
     assert bench.state.wake == pytest.approx(0.035)  # after its last answer
     bench.now = 0.0349
     assert batched(bench.step(), "in") == []
-    bench.now = 0.0351
+    bench.now = bench.state.wake
+    assert bench.now == pytest.approx(0.035)
     ((number, _, messages),) = batched(bench.step(), "in")
     assert (number, [message.origin for message in messages]) == (5, [ME])
+
+
+def test_a_node_whose_neighbor_never_answers_sends_its_own_reading_from_the_second_cycle_on():
+    bench = Clocked()
+    bench.now = 0.01
+    assert batched(bench.batch("in", 3), "in") == []
+    bench.now = 0.02
+    ((number, _, messages),) = batched(bench.batch("in", 4), "in")
+    assert (number, [message.origin for message in messages]) == (4, [ME])
 
 
 def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torque():
@@ -394,14 +453,14 @@ def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torq
     bench.hello("in", 6)
     assert drives(bench.step()) == []
     assert bench.state.hold_at == pytest.approx(late)
-    bench.now = late + 1e-4
+    bench.now = bench.state.hold_at
     ((torque,),) = drives(bench.step())
     rest = 2.0 - 0.5 * 0.2  # without what worked against friction
     assert torque == pytest.approx(rest - 5.0 * 0.2)
     bench.reading = (0.31, -0.1)
     bench.now += 1e-3
     assert drives(bench.step(Message("out", b"garbage"))) == []
-    bench.now += 1.1e-3
+    bench.now = bench.state.hold_at
     ((torque,),) = drives(bench.step())
     assert torque == pytest.approx(rest - 100.0 * 0.01 + 5.0 * 0.1)
     assert bench.state.wake <= bench.now + 2e-3 + 1e-12
@@ -410,6 +469,63 @@ def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torq
     bench.step(msg.own(msg.Unplugged("in")))
     assert bench.state.torques is None
     assert bench.state.hold_at == float("inf")
+
+
+def test_joints_are_held_after_a_tenth_of_a_second_or_50_periods_whichever_is_longer():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
+    for bench.now, number, seconds in (
+        (0.25, 3, 0.1), (0.251, 4, 0.1), (0.254, 5, 0.15)
+    ):  # fmt: skip
+        bench.hello("in", 5)
+        bench.batch("in", number, msg.Torque(ME, number + 1, (2.0,)))
+        bench.batch("out", number)
+        assert bench.state.hold_at == pytest.approx(bench.now + seconds)
+
+
+def test_a_module_of_several_joints_holds_each_with_its_own_gains():
+    bench = Clocked()
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5, 200.0, 6.0, 0.25))))
+    bench.reading = (0.1, 0.2, 0.3, 0.4)
+    bench.now = 0.25
+    bench.hello("in", 5)
+    bench.batch("in", 3, msg.Torque(ME, 4, (2.0, 3.0)))
+    bench.batch("out", 3)
+    for reading, wanted in (
+        (bench.reading, (1.9 - 5.0 * 0.2, 2.9 - 6.0 * 0.4)),
+        ((0.11, 0.0, 0.28, 0.0), (1.9 - 100.0 * 0.01, 2.9 + 200.0 * 0.02)),
+    ):
+        bench.reading, bench.now = reading, bench.state.hold_at
+        (torques,) = drives(bench.step())
+        assert torques == pytest.approx(wanted)
+
+
+def test_a_module_passes_on_the_readings_of_so_many_others_and_its_own(monkeypatch):
+    bench = Clocked()
+    monkeypatch.setattr(msg, "MOST_MODULES", 2)
+    bench.now = 0.01
+    bench.batch("in", 3)
+    senses = [msg.Sense(who, 5, 3, (0.1, 0.0)) for who in (FAR, LEAF, Address(70, 1))]
+    ((_, _, messages),) = batched(bench.batch("out", 3, *senses), "in")
+    assert [message.origin for message in messages] == [FAR, LEAF, ME]
+
+
+def test_commands_have_numbers_for_eight_joints_at_most():
+    """Two of each, as for servos; three gains of each."""
+    bench = Bench().driven()
+
+    def taken(message):
+        before = bench.state.links.ignored
+        bench.data("in", msg.pack(message))
+        return bench.state.links.ignored == before
+
+    assert taken(msg.Torque(ME, 2, (1.0,) * 16))
+    assert bench.state.torques == (1.0,) * 16
+    assert not taken(msg.Torque(ME, 3, (2.0,) * 17))
+    assert bench.state.torques == (1.0,) * 16
+    assert taken(msg.HoldGains(ME, (3.0,) * 24))
+    assert not taken(msg.HoldGains(ME, (4.0,) * 25))
+    assert bench.state.hold_gains == (3.0,) * 24
 
 
 # -- sleep -----------------------------------------------------------------------------------------
@@ -453,6 +569,71 @@ def test_a_cycle_is_answered_by_the_batch_that_completes_it():
     assert state.answered == 0
     state = come(FrameKind.BATCH, mine, msg.BATCH.pack(msg.CycleBatch(3, True, ())))
     assert state.answered == 3
+
+
+def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
+    coordinator = Coordinator(HEARTBEAT)
+
+    def hellos(outbox):
+        frames = [msg.unpack_frame(payload) for _, payload in outbox]
+        found = [read(msg.HELLO, body) for kind, _, _, body in frames if kind is FrameKind.HELLO]
+        return [(x.number, x.beat, x.epoch, x.child, x.port) for x in found]
+
+    state, outbox = coordinator.step(coordinator.start(1, 7), [msg.own(msg.Plugged("out", 0))], 0.0)
+    assert hellos(outbox) == [(1, 7, 1, False, "out"), (2, 8, 1, False, "out")]  # and a pulse
+    first = msg.HELLO.pack(msg.Hello(Address(7, 1), 1, 0, 1, False, "in"))
+    frame = Message("out", msg.pack_frame(FrameKind.HELLO, 40, 0, first))
+    state, outbox = coordinator.step(state, [frame], 0.01)
+    assert hellos(outbox) == [(3, 8, 1, False, "out")]  # an answer to a new neighbor
+    assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
+
+
+def test_the_coordinator_drops_modules_that_are_not_heard_for_60_heartbeats():
+    coordinator, module = Coordinator(HEARTBEAT), Address(7, 1)
+    state = coordinator.start(1)
+    coordinator._file(state, msg.pack(msg.Sense(module, 1, 0, (0.1, 0.0))), 1.0)
+    for now, there in ((1.0, True), (16.0, True), (16.001, False)):
+        coordinator._expire(state, now)
+        assert (module in state.table) == there
+
+
+def test_the_coordinator_asks_in_every_heartbeat_for_what_is_missing():
+    coordinator, now, sent, hellos = Coordinator(HEARTBEAT), 0.0, [0], [0]
+    one, two = Address(1, 1), Address(2, 1)
+    state, _ = coordinator.step(coordinator.start(9), [msg.own(msg.Plugged("out", 0))], now)
+    mine = state.links.ports["out"].here
+
+    def come(*frames):
+        hellos[0] += 1
+        hello = msg.HELLO.pack(msg.Hello(one, hellos[0], 0, 1, True, "in"))
+        frames = ((FrameKind.HELLO, 0, hello), *frames)
+        inbox = [Message("out", msg.pack_frame(kind, 40, to, body)) for kind, to, body in frames]
+        return coordinator.step(state, inbox, now)
+
+    def data(message):
+        sent[0] += 1
+        return FrameKind.DATA, mine, struct.pack("<I", sent[0]) + msg.pack(message)
+
+    up = Neighbor("in", Address(0, 9), "out", 0, Status.HEARD)
+    down = Neighbor("out", two, "in", 0, Status.HEARD)
+    state, _ = come(data(ModuleReport(one, 1, "m", (up, down))))
+    assert state.survey.modules == state.survey.unread == (one,)
+    assert state.survey.unreported == (two,)
+    wanted = {(two, msg.Wanted.REPORT), (one, msg.Wanted.RECORD)}
+    assert state.asks == dict.fromkeys(wanted, 0.25)
+    for now in (0.125, 0.25, 0.375, 0.5):
+        state, outbox = come()
+        asked = {tuple(message) for message in told(outbox, "out")}
+        assert wanted <= asked if now in (0.25, 0.5) else state.asked in (0, 2)
+    assert state.asked == 4
+    assert not state.ready
+    now = 0.5
+    state, _ = come(data(msg.Piece(one, 6, 0, b"record")))
+    assert state.asks.keys() == {(two, msg.Wanted.REPORT)}
+    for later, ready in ((0.9, False), (1.249, False), (1.25, True)):
+        now = later
+        state, _ = come()
+        assert state.ready == ready  # three heartbeats later it goes on without the other one
 
 
 def test_the_coordinator_wakes_when_its_patience_ends():

@@ -99,6 +99,10 @@ def test_a_center_on_the_axis_stays():
     assert turn(one([0, 1, 0], [1, 0, 0], [1, 3, 0])) == 0
 
 
+def test_a_center_on_the_axis_and_on_the_line_stays():
+    assert turn(one([0, 1, 0], [0, 0, 0], [0, 0, 0])) == 0
+
+
 def test_an_axis_on_the_line_stays():
     assert turn(one([0, 0, 1], [0, 0, 5], [1, 1, 0])) == 0
 
@@ -127,6 +131,19 @@ def test_the_upper_point_is_taken_where_a_limit_forbids_the_lower_one():
     np.testing.assert_allclose(end, [0, 0, np.sqrt(0.75)], atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_a_local_minimum_is_found_where_limits_forbid_the_best_turn(size):
+    """Seen as an ellipse of half its width, the line inside, a fifth of the radius beside it."""
+    middle, line = size * np.array([0.2, 0.2, 0.0]), np.zeros((1, 3))
+    circle = one([0, np.sin(np.pi / 3), 0.5], middle, middle + size * np.eye(3)[0])
+    best = turn(circle)
+    low, high = best + 2.0, best + 2 * np.pi - 2.0
+    found = turn(circle, lower=low, upper=high)
+    assert low + 0.1 < found < high - 0.1
+    least = searched(circle, line, UP, low, high)
+    assert distance(circle, np.array([found]), line, UP) - least < ENOUGH * size
+
+
 def test_between_limits_that_forbid_both_it_stops_at_the_better_one():
     circle = one([0, 1, 0], [0.5, 0, 0], [1.5, 0, 0])
     assert turn(circle, lower=-0.2, upper=0.5) == 0.5
@@ -135,6 +152,15 @@ def test_between_limits_that_forbid_both_it_stops_at_the_better_one():
 def test_a_turn_the_long_way_round_is_taken_where_only_that_is_allowed():
     circle = one([0, 0, 1], [2, 0, 0], [2, 1, 0])
     assert turn(circle, lower=-5.0, upper=1.0) == pytest.approx(np.pi / 2 - 2 * np.pi)
+
+
+def test_a_best_turn_at_a_limit_is_taken_and_not_the_long_way_round():
+    for side in (1.0, -1.0):
+        circle = one([0, 0, 1], [2, 0, 0], [2, side, 0])
+        best = turn(circle)
+        assert best == pytest.approx(side * np.pi / 2)
+        limits = {"lower": -6.0, "upper": best} if side > 0 else {"lower": best, "upper": 6.0}
+        assert turn(circle, **limits) == best
 
 
 def test_a_circle_that_is_almost_a_segment_or_almost_round_is_no_trouble():
@@ -170,6 +196,34 @@ def test_slides_that_move_a_point_little_are_as_much_longer():
         np.testing.assert_allclose(slides(share * direction, point, np.zeros(3), UP), whole / share)
 
 
+def test_what_a_slide_does_not_move_stays_and_what_it_hardly_moves_goes_as_far_as_needed():
+    def slid(direction, **limits):
+        return slides(np.array([direction]), np.array([[1e-3, 0, 0]]), np.zeros(3), UP, **limits)[0]
+
+    assert slid([0.0, 0.0, 0.0]) == 0
+    assert slid([0.0, 0.0, 0.0], lower=0.25) == 0.25
+    assert slid([1e-7, 0.0, 1.0]) == pytest.approx(-1e4)
+
+
+def test_of_two_limits_as_far_from_the_best_turn_the_nearer_one_is_taken():
+    """The circle is level; the best turn, by 2.5, is half of the way between both limits."""
+    circle = one([0, 0, 1], [2, 0, 0], [2 - np.cos(2.5), np.sin(2.5), 0])
+    assert turn(circle) == pytest.approx(2.5)
+    assert turn(circle, lower=3.5 - 2 * np.pi, upper=1.5) == 1.5
+    mirrored = one([0, 0, 1], [2, 0, 0], [2 - np.cos(2.5), -np.sin(2.5), 0])
+    assert turn(mirrored, lower=-1.5, upper=2 * np.pi - 3.5) == -1.5
+
+
 def test_shapes_follow_the_input():
     circles = Circles(*(np.random.default_rng(0).standard_normal((3, 4, 5, 3))))
     assert turns(circles, np.zeros(3), UP).shape == (4, 5)
+    axis, through, point = unit(np.random.default_rng(1).standard_normal((3, 4, 5, 3)))
+    circles = circle_of(axis, through, point)
+    slid = slides(axis, point, np.zeros(3), UP)
+    for k in np.ndindex(4, 5):  # each by itself
+        for many, alone in zip(circles, circle_of(axis[k], through[k], point[k]), strict=True):
+            np.testing.assert_allclose(many[k], alone)
+        assert slid[k] == pytest.approx(slides(axis[k], point[k], np.zeros(3), UP))
+    angles = np.linspace(0.0, 3.0, 20).reshape(4, 5)
+    apart = np.linalg.norm(circles.at(angles) - through, axis=-1)  # it stays on its sphere
+    np.testing.assert_allclose(apart, np.linalg.norm(point - through, axis=-1))

@@ -251,6 +251,8 @@ DEFAULTS = [
     (StandingAgent, {"margin": 0, "steps": (), "frame": None}),
     (StandingAgent.in_contact, {"body": 0}),
     (StandingProcesses, {"speed": 0.25}),
+    (result.Balanced, {"law": "", "width": 1, "lost": 0, "seconds": 0}),
+    (on_ground.Stood, {"feet": (), "steps": (), "lost": frozenset()}),
     (StandingProcesses.run, {"record": 0.02}),
     (BalancingModules, {"law": "shared", "gravity": 9.81, "stuck": ()}),
     (support.Region.contains, {"margin": 0}),

@@ -1,5 +1,7 @@
 """The mass network: exact after as many rounds as the tree is long, then silent."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -376,6 +378,50 @@ def test_updates_with_numbers_that_are_none_are_not_taken():
         assert decode_update(encode_update(good._replace(sums=np.full(5, wrong)))) is None
 
 
+def test_modules_that_are_not_there_are_named_and_leave_all_as_it_is():
+    network = MassNetwork(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    for call in (network.freeze, network.kill, network.wake, network.reboot, network.lift,
+                 network.view):  # fmt: skip
+        with pytest.raises(mr.UnknownNameError, match="no module 'm9': modules are m0, m1"):
+            call("m9")
+    assert network.round() == 2
+
+
+def test_joints_that_were_not_told_are_at_rest():
+    network = MassNetwork(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    network.measure({"m1.yaw": 0.3}, {"m1.yaw": 0.7})
+    for name, state in network.states.items():
+        joints = network.agents[name].body.joint_names
+        told = [name == "m1" and joint == "yaw" for joint in joints]
+        np.testing.assert_array_equal(state.q, 0.3 * np.array(told))
+        np.testing.assert_array_equal(state.v, 0.7 * np.array(told))
+
+
+def test_updates_and_packets_have_the_bytes_that_programs_in_c_read():
+    """Flags are those of `firmware/src/mass.c`; sizes those of the guide."""
+    rng = np.random.default_rng(0)
+    P, contacts, sums = np.diag([1.0, 2.0, 3.0, 4.0]), rng.random((2, 7)), rng.random(5)
+    mass = struct.pack("<10d", 4, 0, 0, 0, 1, 2, 3, 0, 0, 0)
+    ticket = struct.pack("<IQIB", 3, 2**40, 5, 2) + contacts.tobytes()
+    pose = se3.exp(rng.standard_normal(6))
+    for parts, data in (
+        ({}, b"\0" + mass),
+        ({"election": Election(3, 2**40, 5), "contacts": contacts}, b"\2" + mass + ticket),
+        ({"pose": pose}, b"\4" + mass + pose[:3].tobytes()),
+        ({"sums": sums}, b"\x08" + mass + sums.tobytes()),
+    ):
+        assert encode_update(Update(P, **parts)) == data
+        told = decode_update(data)
+        for name, value in (parts | {"mass": P}).items():
+            np.testing.assert_array_equal(getattr(told, name), value)
+    assert [len(mass) + 1, len(ticket) - contacts.nbytes, 8 * 12, sums.nbytes] == [81, 17, 96, 40]
+    receipts = struct.pack("<QIQI", 7, 8, 9, 10)
+    for update, flags in ((b"", b"\0"), (b"news", b"\1")):
+        packet = Packet(Receipt(7, 8), Receipt(9, 10), update)
+        assert encode(packet) == flags + receipts + update
+        assert decode(flags + receipts + update) == packet
+
+
 def test_massless_modules_are_allowed():
     light = mr.catalog["superbot"].with_parameters(mass=0.0)
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=light)
@@ -584,3 +630,7 @@ def test_a_view_tells_how_each_joint_moves_the_center():
     ]
     found = np.concatenate([network.view(name).levers.moment for name in organism])
     np.testing.assert_allclose(found, model.mass.sum() * np.array(slope), atol=1e-9)
+    for name in organism:  # of the far side: m2 u x (p2 - q)
+        lever = network.view(name).levers
+        arm = np.cross(lever.axis, lever.center - lever.point)
+        np.testing.assert_allclose(lever.moment, lever.mass[:, None] * arm, atol=1e-12)

@@ -111,6 +111,17 @@ def test_a_heartbeat_repeats_the_update_of_a_silent_module():
     assert pair.wake(0) == pytest.approx(1.0)
 
 
+def test_numbers_of_starts_are_drawn_from_63_bits():
+    agent, rng = MassAgent(KIND), np.random.default_rng(0)
+    boots = [agent.started({}, rng).boot for _ in range(100)]
+    assert len({*boots}) == 100
+    assert 2**62 < max(boots) < 2**63
+    tickets = [agent.in_contact(agent.started({}, rng), np.zeros((1, 7)), np.eye(4)).ticket
+               for _ in range(100)]  # fmt: skip
+    assert {draw for draw, _ in tickets} == {1}
+    assert 2**62 < max(number for _, number in tickets) < 2**63
+
+
 def test_reading_the_same_joints_again_is_no_news():
     pair = Pair().settled()
     state = pair.states[0]
@@ -133,6 +144,15 @@ def test_a_rebooted_module_learns_the_whole_again():
         network.settle()
         for name in organism:
             assert network.view(name).total[3, 3] == pytest.approx(4 * MASS)
+
+
+def test_what_is_undocked_is_told_to_the_other_neighbors():
+    network = MassNetwork(organism := examples.snake(3))
+    network.settle()
+    state, port = network.states["m1"], str(organism.docking("m2").port)
+    network.states["m1"] = network.agents["m1"].unplugged(state, port)
+    network.settle()
+    assert [network.total(f"m{k}").mass for k in (0, 1)] == pytest.approx([2 * MASS] * 2)
 
 
 def test_rounds_messages_and_bytes_are_counted():

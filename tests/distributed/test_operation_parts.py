@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import StateError, examples
+from modurob import Organism, StateError, catalog, examples
 from modurob.distributed.bus import operation as operations
 from modurob.distributed.bus.assembly import BusAssembly
 from modurob.distributed.bus.messages import Address
@@ -114,6 +114,10 @@ def test_readings_are_late_after_a_tenth_of_a_second_or_50_periods(period, stale
     loop.sensed_at = loop.now
     loop.tick(step=min(stale, 1e6) * 0.99)
     assert loop.operation._late == []
+    loop.now, loop.sensed_at = 0.0, -stale if stale < math.inf else -1e6
+    loop.tick(step=0.0)
+    assert loop.operation._late == []  # exactly so old
+    loop.now, loop.sensed_at = min(stale, 1e6) * 0.99, 0.0
     loop.tick(step=min(stale, 1e6) * 0.02)
     assert loop.operation._late == ([] if stale == math.inf else ["m0", "m1"])
 
@@ -205,6 +209,17 @@ def test_a_goto_goes_from_the_set_point_with_minimum_jerk_and_ends_there():
     for seconds in (1e-7, 2e6):
         with complains(StateError, "seconds"):
             loop.operation.goto([0.1, 0.2], seconds)
+
+
+def test_a_motion_is_over_at_its_last_moment():
+    loop = Loop(period=0.25)
+    loop.tick(step=0.25)
+    loop.operation.goto([0.5, 0.2], 0.5)
+    loop.tick(step=0.25)
+    assert loop.operation.status().mode == "move"
+    loop.tick(step=0.25)
+    assert loop.operation.status().mode == "hold"
+    np.testing.assert_allclose(loop.aim.q, [0.5, 0.2])
 
 
 def line(t):
@@ -380,20 +395,53 @@ def test_errors_have_to_decay_with_torques_that_come_one_and_two_periods_late(mo
     assert words.startswith("errors decay with torques 10 ms late")
     rates |= {1: 5.0, 2: 3.0}
     assert operations._failures(law, np.array([0.1, -0.2])) == ()
+    rates |= {1: -5.0, 2: -3.0}
+    law.sample_time = None  # no loop with a clock
+    assert operations._failures(law, np.array([0.1, -0.2])) == ()
+    law.sample_time = PERIOD
+    flaw = SimpleNamespace(assumption="gains", why="too high")
+    law.certificate = lambda at: SimpleNamespace(failures=(flaw,))
+    assert operations._failures(law, np.array([0.1, -0.2])) == ("gains: too high",)  # enough
 
 
 def test_modules_hold_alone_with_a_critically_damped_joint():
     """Beside its own friction: m q'' = -(100 m + 10 f) q - 20 m q', twice at 10 rad/s for f = 0."""
     loop = Loop()
+
+    def is_for(q):
+        gains, inertia = loop.operation.hold_gains(), np.diagonal(MODEL.mass_matrix(q))
+        return all(
+            gains[module] == pytest.approx((10 * (10 * m + f), 20 * m, f))
+            for module, m, f in zip((ONE, TWO), inertia, MODEL.viscous, strict=True)
+        )
+
+    assert is_for([0.0, 0.0])  # nothing was measured yet
+    loop.unmeasured = (TWO,)
     loop.tick()
-    gains = loop.operation.hold_gains()
-    inertia = np.diagonal(MODEL.mass_matrix([0.1, -0.2]))
-    for k, module in enumerate((ONE, TWO)):
-        f = MODEL.viscous[k]
-        assert gains[module] == pytest.approx(
-            (10 * (10 * inertia[k] + f), 20 * inertia[k], f)
-        )  # fmt: skip
+    assert is_for([0.1, 0.0])
+    loop.unmeasured = ()
+    loop.tick()
+    assert is_for([0.1, -0.2])
+    assert not is_for([0.1, -0.1])
     assert Operation().hold_gains() == {}
+
+
+def test_joints_that_are_locked_are_measured_and_get_no_torque():
+    locked = catalog["giusti_a"].with_parameters(limits=(0.2, 0.2))
+    organism = Organism.start("giusti_b", "m0").dock("m0", "out", "m1", "in", kind=locked)
+    names, law = {ONE: "m0", TWO: "m1"}, Law()
+    law.command = lambda t, q, v, aim: np.array([1.5])
+    robot = BusRobot(BusAssembly(organism, names), organism.model("physical"), law)
+    operation = Operation(PERIOD)
+    operation.adopt(robot)
+    table = {m: BusEntry(values=(0.1, 0.3), sensed=Newest(1, 0.0)) for m in names}
+    assert robot.joints() == {ONE: [0], TWO: [None]}
+    assert robot.bad_readings(table) == {}
+    assert operation.torques(table, 0.0) == {ONE: (1.5,), TWO: (0.0,)}
+    np.testing.assert_array_equal(operation.status().q, [0.1])
+    gains = operation.hold_gains()
+    assert len(gains[ONE]) == 3
+    assert gains[TWO] == (0.0, 0.0, 0.0)
 
 
 def test_a_record_has_what_was_measured_commanded_and_wanted(monkeypatch):
@@ -437,6 +485,7 @@ def test_joints_of_another_body_keep_their_set_points():
     }
     loop.law.command = lambda t, q, v, aim: loop.law.asked.append((t, q, v, aim)) or np.arange(3.0)
     assert loop.operation.torques(entries, 1.0) == {ONE: (0.0,), TWO: (1.0,), third: (2.0,)}
+    assert math.isnan(loop.operation.oldest_reading()[0])  # of cycles with this body
     np.testing.assert_array_equal(loop.aim.q, [0.1, -0.2, 2.5 if model.upper[2] > 2.5 else
                                                model.upper[2]])  # fmt: skip
     run = loop.operation.recorded()
@@ -446,6 +495,20 @@ def test_joints_of_another_body_keep_their_set_points():
     loop.operation.adopt(BusRobot())
     status = loop.operation.status()
     assert (status.mode, status.set_point.shape, status.q.shape) == ("idle", (0,), (0,))
+
+
+def test_a_motion_ends_with_the_last_of_its_joints():
+    loop = Loop()
+    loop.tick()
+    loop.operation.follow(line, 2.0, "line")
+    other = Organism.start("giusti_b", "x").dock("x", "out", "y", "in", kind="giusti_a")
+    names = {ONE: "x", TWO: "y"}
+    loop.operation.adopt(BusRobot(BusAssembly(other, names), other.model("physical"), loop.law))
+    loop.tick()
+    status = loop.operation.status()
+    assert (status.mode, status.motion) == ("hold", "")
+    assert status.reason == "line ended: none of its joints is left"
+    np.testing.assert_array_equal(loop.aim.q, [0.1, -0.2])
 
 
 def test_a_body_that_would_never_rest_is_named():

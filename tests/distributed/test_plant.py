@@ -12,7 +12,7 @@ import pytest
 from modurob import Dock, Organism, Undock, catalog, examples, simulate
 from modurob.distributed import Plant, PlantOptions, ProcessBus
 from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
-from modurob.distributed.plant import WATCHDOG_S, Push, start_plant
+from modurob.distributed.plant import WATCHDOG_S, PlantProgram, Push, start_plant
 from modurob.distributed.processes import Processes
 from modurob.errors import FileError, StateError, UnknownNameError
 from oracles import complains
@@ -141,6 +141,41 @@ def test_noise_has_the_deviation_that_was_asked_for():
     assert again.reading("m0") == pytest.approx(drawn * [0.03, 0.1])
 
 
+def test_pieces_that_are_taken_apart_beside_the_robot_stay_apart():
+    one = Plant()
+    for k, letter in enumerate("bac"):
+        one.add(f"m{k}", catalog[f"giusti_{letter}"])
+        if k:
+            one.plug((f"m{k - 1}", "out"), (f"m{k}", "in"))
+    one.unplug(("m2", "in"), ("m1", "out"))
+    one.plug(("base", "out"), ("m0", "in"))
+    assert one.state.organism.modules == ("m0", "m1")
+    one.plug(("m2", "in"), ("m1", "out"))
+    assert one.state.organism.modules == ("m0", "m1", "m2")
+
+
+def test_the_plant_starts_with_its_options_and_a_memory_for_all_modules(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    started = []
+    parent = SimpleNamespace(start=lambda *given, **details: started.append((given, details)))
+    options, opened = PlantOptions(speed=0.5, geared=True), len(os.listdir("/proc/self/fd"))
+    path = start_plant(parent, options, 4)
+    assert len(os.listdir("/proc/self/fd")) == opened
+    ((name, program, settings), details) = started[0]
+    assert (name, program, details) == ("plant", PlantProgram, {"light": False})
+    assert settings["memory"] == path
+    assert PlantOptions(**settings["options"]) == options
+    assert os.path.getsize(path) == 3 * 4 * Mailbox.SIZE
+
+
+def test_springs_of_joints_are_stiff_in_the_plant():
+    one = plant("b")
+    one.add("x", catalog["giusti_a"].with_parameters(stiffness=100.0, rotor_inertia=0.01))
+    one.plug(("m0", "out"), ("x", "in"))
+    assert one.refused == {}
+    assert one.state.model.joint_names == ("m0.joint", "x.joint")
+
+
 def test_what_cannot_be_docked_stays_apart_with_the_reason():
     one = plant("ba")
     one.plug(("m0", "in"), ("m1", "out"))  # a ring
@@ -253,7 +288,7 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     assert drive.read() == (0.5, 0.0)
     now[0] = 0.09
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.11
+    now[0] = 0.1
     assert drive.read() == ()
     box.write((0.6, 0.0))
     assert drive.read() == (0.6, 0.0)

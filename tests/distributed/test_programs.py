@@ -1,6 +1,7 @@
 """Programs of processes (mass, balance, standing, plant, node), stepped by the test."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -286,7 +287,9 @@ def test_a_node_reads_and_moves_its_own_drive_or_tells_its_parent(monkeypatch):
 
 
 def test_a_node_draws_a_new_number_whenever_it_starts():
-    assert len({NodeProgram(SETTINGS)._state.links.address for _ in range(5)}) == 5
+    found = [NodeProgram(SETTINGS)._state.links.address for _ in range(20)]
+    assert len({*found}) == 20
+    assert 2**28 < max(address.boot for address in found) < 2**32
     assert Address(7, 1).uid == 7
 
 
@@ -334,6 +337,16 @@ def test_a_plant_does_what_events_say():
     assert one.observed() == one.contacts() == {}
 
 
+def test_readings_are_those_of_the_robot_or_of_what_is_held():
+    one = giusti("ba")
+    one.plug(("base", "out"), ("m0", "in"))
+    one.add("m2", mr.catalog["giusti_a"])
+    one._held = {"m1.joint": 9.0, "m2.joint": 0.7}
+    one.state = replace(one.state, q=np.array([0.1, 0.2]), v=np.array([0.3, 0.4]))
+    assert [one.reading(f"m{k}") for k in range(3)] == [(0.1, 0.3), (0.2, 0.4), (0.7, 0.0)]
+    assert one.contacts() == one.observed() == {}  # there is no ground
+
+
 def test_servos_go_on_with_their_rate_until_their_commands_are_late():
     one = giusti("ba", gravity=(0, 0, 0), stiffness=4.0, friction=0.5, torque=1.5, geared=True)
     one.plug(("base", "out"), ("m0", "in"))
@@ -349,6 +362,25 @@ def test_servos_go_on_with_their_rate_until_their_commands_are_late():
     for wrong in ((0.2,), (np.nan, 0.0), (0.1, 0.2, 0.3)):
         one.command("m1", wrong)
         assert one._forces(one.state)[1] == 0.0
+
+
+def test_a_base_on_the_ground_begins_upright_at_the_origin_and_servos_move_joints_alone():
+    one = Plant(PlantOptions(ground=mr.Ground(lift=True), stiffness=4.0, geared=True))
+    one.add("m0", SUPERBOT)
+    one.plug(("base", "out"), ("m0", "1"))
+    np.testing.assert_array_equal(one.state.q[[0, 1, 3, 4, 5, 6]], [0, 0, 0, 0, 0, 1])
+    one.command("m0", (0.1, 0.0, 0.2, 0.0, 0.3, 0.0))
+    np.testing.assert_allclose(one._forces(one.state), [0.0] * 6 + [0.4, 0.8, 1.2])
+    one.state = replace(one.state, q=np.arange(10.0), v=np.arange(20.0, 29.0))
+    assert one.reading("m0") == (7.0, 26.0, 8.0, 27.0, 9.0, 28.0)
+
+
+def test_motors_have_their_last_torque_for_a_tenth_of_a_second():
+    one = giusti("b", gravity=(0, 0, 0))
+    one.plug(("base", "out"), ("m0", "in"))
+    one.command("m0", (0.5,))
+    for one.t, torque in ((0.1, 0.5), (0.1 + 1e-9, 0.0)):
+        assert one._forces(one.state).tolist() == [torque]
 
 
 def test_drives_of_several_joints_take_their_torques_in_order_and_pushes_add_to_them():
@@ -586,3 +618,7 @@ def test_contact_sensors_are_read_every_10_ms_and_tell_when_nothing_is_felt(prog
     assert boxes[1].read_new() is None
     one.step([], [], 10.011)
     assert boxes[1].read_new() == (one._plant.t,)
+    one._felt_at, one._plant.t = 2.0, 2.01
+    one._plant.advance = lambda until: None
+    one.step([], [], 12.01)
+    assert boxes[1].read_new() == (2.01,)  # exactly so late

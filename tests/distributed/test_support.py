@@ -108,6 +108,8 @@ def test_margins_and_nearest_points():
     np.testing.assert_allclose(square.nearest([[2, 0.5], [0.4, 0.4], [-1, -1]], 0.1),
                                [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
     assert square.contains([0.95, 0.5])
+    assert square.contains([1.0, 0.5])  # the border belongs to it
+    assert square.contains([0.75, 0.5], margin=0.25)
     assert not square.contains([0.95, 0.5], margin=0.1)
     triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 3, 0]])
     assert triangle.contains([0.5, 0.5], margin=0.4)
@@ -218,6 +220,17 @@ def test_of_a_region_without_room_its_deepest_point_is_left():
     np.testing.assert_allclose(triangle.keep_inside(2.0)(0.0, np.ones((2, 3))), np.ones((2, 2)))
 
 
+def test_of_a_region_as_narrow_as_two_margins_the_middle_is_left():
+    oblong = support_polygon([[0, 0, 0], [4, 0, 0], [4, 2, 0], [0, 2, 0]]).shrunk(1.0)
+    assert {tuple(corner) for corner in oblong.corners.tolist()} == {(1.0, 1.0), (3.0, 1.0)}
+    assert oblong.contains([2.0, 1.0])
+    assert oblong.margin([2.0, 3.0]) == -2.0
+    np.testing.assert_allclose(oblong.nearest([[0, 1], [9, 1], [2, 5]]), [[1, 1], [3, 1], [2, 1]])
+    square = support_polygon([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0]]).shrunk(1.0)
+    assert square.corners.tolist() == [[1.0, 1.0]]
+    assert square.margin([1.0, 4.0]) == -3.0
+
+
 def test_segments_and_points_have_no_inside():
     segment = support_polygon([[0, 0, 0], [3, 4, 0], [1.5, 2, 1]])
     assert segment.corners.tolist() == [[0, 0], [3, 4]]
@@ -318,6 +331,17 @@ def test_a_round_region_has_64_corners(monkeypatch):
     angles = np.sort(np.arctan2(corners[:, 1], corners[:, 0]))
     np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 64, atol=1e-9)
     assert len(corners) == 64
+
+
+def test_all_of_50_corners_are_found(monkeypatch):
+    angles = 2 * np.pi * (np.arange(50) / 50) ** 2 + 0.03  # most of them in one arc
+    corners = 0.3 * np.column_stack([np.cos(angles), np.sin(angles)])
+    monkeypatch.setattr(
+        support, "_corner", lambda forces, place, direction: corners[np.argmax(corners @ direction)]
+    )
+    found = stability_region(round_about(0.3, 4)).corners
+    assert len(found) == 50
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 0.3)
 
 
 def test_targets_are_points_or_functions():

@@ -3,13 +3,14 @@
 import random
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from modurob import StateError
 from modurob.checks import is_loopback
 from modurob.distributed import Message
-from modurob.distributed.transports import Udp, base, network
+from modurob.distributed.transports import Udp, base, network, udp
 from modurob.distributed.transports.base import LARGEST_PAYLOAD
 from oracles import complains
 
@@ -85,6 +86,36 @@ def test_a_socket_without_a_proper_key_is_refused_and_the_key_is_not_shown(host,
 def test_a_host_is_the_address_of_one_interface_of_this_machine(host):
     with complains(StateError, repr(host), "address of one interface"):
         Udp(host, key=KEY)
+
+
+class Recorded(socket.socket):
+    """A socket that keeps its options."""
+
+    made = ()
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.options = []
+        Recorded.made = (*Recorded.made, self)
+
+    def setsockopt(self, *option):
+        self.options.append(option)
+
+
+def test_a_socket_asks_for_room_does_not_block_and_is_closed_if_it_cannot_be_bound(monkeypatch):
+    names = ("AF_INET", "SOCK_DGRAM", "SOL_SOCKET", "SO_RCVBUF")
+    system = {name: getattr(socket, name) for name in names}
+    monkeypatch.setattr(udp, "socket", SimpleNamespace(socket=Recorded, **system))
+    monkeypatch.setattr(Recorded, "made", ())
+    endpoint = Udp(key=KEY)
+    (sock,) = Recorded.made
+    assert sock.options == [(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)]
+    assert not sock.getblocking()
+    endpoint.close()
+    for host in ("192.0.2.7", "0.0.0.0"):
+        with complains(StateError, "address of one interface"):
+            Udp(host, key=KEY)
+    assert [each.fileno() for each in Recorded.made] == [-1] * 3
 
 
 def test_a_socket_on_the_loopback_is_not_plugged_into_another_machine(pair):

@@ -336,6 +336,9 @@ def test_an_export_for_small_datasheets_has_the_sizes_of_the_headers():
         text = next(text for path, text in files.items() if path.endswith(f"/{header}"))
         define = rf"#define {name} (\d+)\n"
         assert re.search(define, sizes)[1] == re.search(define, text)[1]
+    for joints, size in ((170, 2048), (171, 2053)):  # goals of all joints in three floats each
+        sizes_of_many = runtime_files([mr.catalog["chen_link"]], 4, joints)[place]
+        assert f"#define PORT_MESSAGE_SIZE {size}\n" in sizes_of_many
     link = mr.catalog["chen_link"].model_dump()
     link["ports"] = [{**link["ports"][0], "label": f"p{k}", "side": k + 1} for k in range(17)]
     assert "#define MR_BUS_MAX_PORTS 16\n" in runtime_files([mr.ModuleType(**link)], 4, 4)[place]

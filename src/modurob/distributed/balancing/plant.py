@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +24,7 @@ class GearedDrive:
 
     Attributes:
         friction: Viscous friction of motor and gear. [N m s/rad, N s/m]
-        torque: Largest torque. [N m, N]
+        torque: Largest torque; infinite for any. [N m, N]
     """
 
     friction: float = 0.3
@@ -38,7 +39,8 @@ class GearedDrive:
 
     def __post_init__(self) -> None:
         not_negative("the drives' friction", self.friction, "N m s/rad")
-        positive("the drives' torque", self.torque, "N m")
+        if not (isinstance(self.torque, float) and self.torque == math.inf):
+            positive("the drives' torque", self.torque, "N m")
 
 
 def with_drives(model: Model, drive: GearedDrive, stuck: np.ndarray) -> Model:

@@ -192,9 +192,8 @@ class _Modules:
         """
         y = np.array([*self._states, np.concatenate([run.q[-1], run.v[-1]])])
         t = PERIOD_S * np.arange(len(y))
-        first = np.minimum(np.round(run.t / PERIOD_S).astype(int), max(len(y) - 2, 0))
-        v = y[:, run.q.shape[1] :]
-        mean = np.diff(v, axis=0, append=v[-1:])[first] / PERIOD_S
+        first = np.minimum(np.round(run.t / PERIOD_S).astype(int), len(y) - 2)
+        mean = np.diff(y[:, run.q.shape[1] :], axis=0)[first] / PERIOD_S
         return lambda s: np.array([np.interp(s, t, x) for x in y.T]).reshape(y.shape[1], -1), mean
 
 

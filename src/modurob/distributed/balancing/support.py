@@ -77,7 +77,11 @@ class Region:
         left = self.corners
         for normal, offset in zip(normals, offsets - margin, strict=True):
             left = _cut(left, normal, offset)
-        return Region(left if len(left) else _deepest(normals, offsets)[None], self.middle)
+        if not len(left):
+            return Region(_deepest(normals, offsets)[None], self.middle)
+        # as wide as two margins: the sides of what is left lie on each other
+        distinct = dict.fromkeys(map(tuple, left.tolist()))
+        return Region(np.array(list(distinct)), self.middle)
 
     def nearest(self, points: ArrayLike, margin: float = 0.0) -> np.ndarray:
         """(..., 2) the points themselves where they are inside, else the closest ones there.
