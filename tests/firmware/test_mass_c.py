@@ -216,6 +216,21 @@ def test_targets_are_the_nearest_places_in_the_support_polygon():
             np.testing.assert_allclose(found, wanted.nearest(center), rtol=0, atol=LAW_ROUNDING)
 
 
+@pytest.mark.parametrize("margin", [0.25, 0.3])
+def test_targets_in_a_region_that_shrinks_to_a_line_are_on_that_line(margin):
+    """A rectangle that is as wide as two margins, or narrower: its middle has two ends."""
+    contacts = np.zeros((4, 7))
+    contacts[:, :2], contacts[:, 5:] = [(0, 0), (1, 0), (1, 0.5), (0, 0.5)], (1.0, 0.6)
+    region, found = support_polygon(contacts).shrunk(0.25), np.zeros(2)
+    for center, nearest in (
+        ((2.0, 0.25), (0.75, 0.25)), ((-1.0, 0.25), (0.25, 0.25)), ((0.5, 0.25), (0.5, 0.25)),
+        ((0.5, 3.0), (0.5, 0.25)),
+    ):  # fmt: skip
+        assert target_of(contacts, np.array([*center, 0.0]), margin, found) == 0
+        np.testing.assert_allclose(found, nearest, rtol=0, atol=LAW_ROUNDING)
+        np.testing.assert_allclose(region.nearest(center), nearest, rtol=0, atol=LAW_ROUNDING)
+
+
 def test_targets_on_rough_ground_are_left_to_the_user():
     contacts = np.array(
         [[0, 0, 0, 0, 0, 1, 0.6], [1, 0, 0, 0, 0, 1, 0.6], [0, 1, 0.3, 0, 0, 1, 0.6]]

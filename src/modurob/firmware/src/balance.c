@@ -8,6 +8,7 @@
 #define SAME_NORMAL 0.05 /* of each entry */
 #define SAME_POINT 1e-9  /* [m] of contacts */
 #define FLAT 1e-15       /* [m^2] twice the area of a triangle whose corners lie on a line */
+#define THIN 1e-12       /* [m^2] twice the area of a polygon that is as good as its border */
 #define MOST_CORNERS (2 * MR_MASS_MAX_CONTACTS + 1)
 #define HALVINGS 50
 #define AT_LIMIT 1e-3 /* [rad, m] from a limit at which a joint that moves towards it is stuck */
@@ -92,8 +93,8 @@ static void shrink_at_most(const polygon *hull, double margin, polygon *rest) {
 
 /* The point of a polygon nearest to another one. */
 static void nearest(const polygon *region, const double point[2], double found[2]) {
-  double closest = INFINITY;
-  bool is_inside = region->count > 2;
+  double closest = INFINITY, size = 0;
+  bool is_inside = true;
   for (int k = 0; k < region->count; k++) {
     const double *a = region->at[k], *b = region->at[(k + 1) % region->count];
     const double along[2] = {b[0] - a[0], b[1] - a[1]};
@@ -104,13 +105,14 @@ static void nearest(const polygon *region, const double point[2], double found[2
     x = a[0] + share * along[0];
     y = a[1] + share * along[1];
     distance = (x - point[0]) * (x - point[0]) + (y - point[1]) * (y - point[1]);
+    size += area(region->at[0], a, b);
     is_inside = is_inside && area(a, b, point) >= 0;
     if (distance >= closest) continue;
     closest = distance;
     found[0] = x;
     found[1] = y;
   }
-  if (is_inside) memcpy(found, point, 2 * sizeof *found);
+  if (is_inside && size > THIN) memcpy(found, point, 2 * sizeof *found);
 }
 
 /* Whether contacts in the world lie in one plane that is not too steep for the least friction. */
