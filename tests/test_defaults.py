@@ -46,7 +46,7 @@ from modurob.stepping import Stops
 from modurob.stepping.stops import LinearStops
 from modurob.symbolic import Equations
 from modurob.verification import verify
-from modurob.walking import tune
+from modurob.walking import tune, walk
 from modurob.walking.tuning import evaluate
 
 DEFAULTS = [
@@ -114,6 +114,7 @@ DEFAULTS = [
         "clear": True,
     }),
     (way_along, {"direction": (1, 0)}),
+    (walk, {"gait": "wave", "parameters": None, "progress": False}),
     (tune, {"seed": 0, "effort": 0.02, "population": 32}),
     (Population, {"hinges": "dyad", "base": "free", "gravity": (0, 0, -9.81)}),
     (Population.from_genotypes, {"gravity": (0, 0, -9.81)}),
