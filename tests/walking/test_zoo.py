@@ -12,6 +12,7 @@ from oracles.complaints import complains
 
 NUMBERS = {"four": 4, "six": 6, "nine": 9}
 SNAKE = mr.examples.snake(3)
+ROLLER = ZOO["roller"].fields
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -44,6 +45,11 @@ def test_the_bar_lies_along_the_ground_and_bends_in_two_planes_at_right_angles()
     products = np.abs(screws[3:].T @ screws[3:])
     expected = np.arange(8)[:, None] % 2 == np.arange(8) % 2  # pitch and yaw by turns
     np.testing.assert_allclose(products, expected, atol=1e-9)
+
+
+def test_the_servos_of_the_roller_are_those_of_the_guide():
+    """With 0.1 s the ends of the bar are not lifted."""
+    assert (ROLLER["settling_time"], ROLLER["sample_time"]) == (0.03, 0.001)
 
 
 def test_walks_last_ten_seconds_and_are_recorded_every_hundredth():
