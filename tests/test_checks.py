@@ -16,6 +16,7 @@ from modurob.checks import (
     per_joint,
     positive,
     real_array,
+    refuse_over,
     refuse_states,
     takes,
     whole,
@@ -145,6 +146,9 @@ def test_long_values_are_cut_and_units_are_named_where_there_are_some():
 
 def test_states_are_refused_by_the_memory_of_their_numbers():
     refuse_states("positions", 10**9, 1)
+    refuse_over("arrays", 8_000_000_000, "wait")
+    with complains(SizeError, "arrays would need 8 GB of memory; the limit is 8 GB: wait"):
+        refuse_over("arrays", 8_000_000_001, "wait")
     with complains(SizeError, "positions of 500000001 states would need 8 GB", "fewer states"):
         refuse_states("positions", 500_000_001, 2)
 

@@ -234,6 +234,14 @@ def test_finite_velocities_whose_products_overflow_are_refused_with_the_reason(m
         getattr(MODELS["crab"], method)(rest, np.full(3, 1e200), rest)
 
 
+def test_an_implicit_step_whose_numbers_overflow_is_refused_with_the_reason():
+    model = examples.snake(2).with_parameters(viscous=1.0).model("physical")
+    overflow, slow = "products of these velocities or forces overflow", "no finite velocity"
+    for tau, dt, reason in ((1e308, 100.0, overflow), (1e150, 1e200, slow)):
+        with np.errstate(all="ignore"), complains(StateError, reason):
+            model.step([0.0], [0.0], [tau], dt)
+
+
 @pytest.mark.parametrize("shape", [(3,), (0, 3)])
 def test_a_rollout_takes_forces_for_one_step_or_more(shape):
     rest = np.zeros(3)

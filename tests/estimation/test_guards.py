@@ -5,6 +5,7 @@ import pytest
 
 from modurob import StateError, UnknownNameError, examples
 from modurob.estimation import Ekf, chi_square, consistency, ekf_for_sensors
+from modurob.estimation import ekf as ekf_module
 from modurob.estimation.covariance import covariance, gained, joseph, rows_of, symmetric
 from modurob.estimation.sensors import ACCELERATION, LEAST_NOISE
 from oracles import complains
@@ -125,6 +126,14 @@ def test_the_gate_is_the_quantile_of_what_was_measured():
             ekf = Ekf(model, 0.01, P=1.0, R=1.0, gate=0.99)
             y[:count] = factor * edge
             assert ekf.correct(y).accepted is accepted
+
+
+def test_a_measurement_exactly_at_the_gate_is_let_in(monkeypatch):
+    model = examples.crab().model()
+    nis = Ekf(model, 0.01).correct([0.1, 0.2, 0.3]).nis
+    for quantile, accepted in ((nis, True), (np.nextafter(nis, 0), False)):
+        monkeypatch.setattr(ekf_module, "chi_square", lambda *_, x=quantile: x)
+        assert Ekf(model, 0.01, gate=0.9).correct([0.1, 0.2, 0.3]).accepted is accepted
 
 
 def test_on_a_free_base_there_is_one_integrator():

@@ -230,6 +230,14 @@ def test_the_implicit_velocity_solves_its_equation_for_any_friction():
             np.testing.assert_allclose(same, u, rtol=1e-9, atol=1e-12)
 
 
+def test_a_solution_that_was_not_found_is_no_velocity(monkeypatch):
+    """Where the joint nearly sticks the first guess is off by about a percent."""
+    monkeypatch.setattr(friction, "ROUNDS", 0)
+    for unit in (1.0, 1e-6, 1e6):
+        A, right, dry = unit * np.eye(1), unit * np.array([0.3]), unit * np.ones(1)
+        assert np.isnan(friction.solve_with_dry_friction(A, right, dry)).all()
+
+
 def test_a_singular_equation_has_no_velocity():
     for batch in ((), (1,)):
         A, right = np.zeros((*batch, 2, 2)), np.ones((*batch, 2))

@@ -439,8 +439,12 @@ def test_reports_count_their_verdicts():
 
 @pytest.mark.parametrize(
     "organism",
-    [examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0), examples.crane(m1=2.0, l=1.5)],
-    ids=["pendulum", "crane"],
+    [
+        examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0),
+        examples.double_pendulum(l1=0.7, l2=0.3),
+        examples.crane(m1=2.0, l=1.5),
+    ],
+    ids=["pendulum", "long first", "crane"],
 )
 def test_pendulum_and_crane_are_compared_with_lagranges_equations(organism):
     report = verify(organism, "physical", states=4)
