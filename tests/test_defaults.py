@@ -17,6 +17,7 @@ from modurob import (
     examples,
     gaits,
     identify,
+    kinematics,
     simulate,
 )
 from modurob.control import ComputedTorque, PdGravity, PolePlacement, robustness, step_response
@@ -82,6 +83,7 @@ DEFAULTS = [
     (write_urdf, {"contact": False}),
     (write_mjcf, {"contact": False, "integrator": "RK4", "timestep": 0.002}),
     (Model.inverse_kinematics, {"restarts": 30}),
+    (kinematics.inverse_kinematics, {"restarts": 30}),
     (Model.compile, {"background": False}),
     (Organism.dock, {"turn": 0}),
     (Organism.merge, {"turn": 0}),

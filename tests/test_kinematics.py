@@ -158,6 +158,17 @@ def test_what_is_missed_by_exactly_the_residual_is_reached_and_stays():
     assert wagon.inverse_kinematics({"m1": goal}, [0.0, 0.0]).q.any()
 
 
+def test_the_damping_falls_tenfold_with_each_good_step(monkeypatch):
+    """On a rail a step with damping d leaves d / (1 + d) of the error; the first is 1e-3."""
+    wagon, left = examples.crane().model("physical"), 1.0
+    at = {"m1": wagon.forward_kinematics([1.0, 0.0])[wagon.body_index("m1"), :3, 3]}
+    for steps, damping in enumerate((1e-3, 1e-4, 1e-5), start=1):
+        monkeypatch.setattr(kinematics, "STEPS", steps)
+        left *= damping / (1 + damping)
+        found = wagon.inverse_kinematics(at, [0.0, 0.0], restarts=0)
+        assert found.residual == pytest.approx(left, rel=1e-3)
+
+
 def test_a_start_has_two_hundred_steps_at_most(monkeypatch):
     """As many as a search has that never seems to arrive nor to end at a minimum."""
     model = examples.double_pendulum().model("physical")

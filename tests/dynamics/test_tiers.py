@@ -227,6 +227,23 @@ def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(mass):
         model.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 
 
+def test_joints_that_move_the_same_mass_in_the_same_way_are_refused_with_the_reason():
+    """A straight double pendulum with all mass at its tip: rows of M are (4, 2) and (2, 1)."""
+    model = examples.double_pendulum().with_parameters("m1", mass=0.0).model("physical")
+    with complains(StateError, "singular: some joints move the same mass in the same way"):
+        model.forward_dynamics([0.3, 0.0], [0.0, 0.0], [1.0, 2.0])
+
+
+def test_a_rollout_of_one_state_is_one_step_after_another():
+    model = MODELS["crab"]
+    q, v, x = batch(model, ())
+    path = model.rollout(q, v, np.stack([x, -x, x]), 0.01)
+    for k, tau in enumerate((x, -x, x)):
+        q, v = model.step(q, v, tau, 0.01)
+        assert_close(path[0][k], q)
+        assert_close(path[1][k], v)
+
+
 @pytest.mark.parametrize("method", ["inverse_dynamics", "forward_dynamics"])
 def test_finite_velocities_whose_products_overflow_are_refused_with_the_reason(method):
     rest = np.zeros(3)
