@@ -369,6 +369,17 @@ def test_models_for_a_gpu_are_refused_by_what_runs_on_the_cpu(monkeypatch):
         model.step(rest, rest, rest, 0.01)
     with complains(StateError, "step_derivatives is not there on target 'cuda'"):
         model.step_derivatives(rest, rest, rest, 0.01)
+    with complains(StateError, "closed_form_matrices is not there on target 'cuda'"):
+        model.dynamics.quantity("closed_form_matrices", rest, rest)
+
+
+def test_the_best_target_is_a_gpu_where_there_is_one(monkeypatch):
+    def missing():
+        raise StateError("no GPU")
+
+    for cupy, target in ((missing, "cpu"), (lambda: np, "cuda")):
+        monkeypatch.setattr(dynamics, "cupy", cupy)
+        assert dynamics.best_target() == target
 
 
 @pytest.mark.parametrize(("modules", "own"), [(13, True), (14, False)])
