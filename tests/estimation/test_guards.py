@@ -164,8 +164,9 @@ def test_an_infinite_measurement_is_named():
     assert ekf.correct([1e15, np.nan, np.nan]).accepted  # as large as a displacement may be
     with complains(StateError, "y[0] is 1e+15: give numbers up to 1e+15, NaN for what is missing"):
         ekf.correct([np.nextafter(1e15, 2e15), np.nan, np.nan])
-    with complains(StateError, "expected (3,) real numbers", "m1.hinge"):
-        ekf.correct("angles")
+    for wrong in ("angles", np.array(["a", "b", "c"]), np.array([1j, 0, 0])):
+        with complains(StateError, "expected (3,) real numbers", "m1.hinge"):
+            ekf.correct(wrong)
 
 
 def test_a_joint_is_measured_once():
