@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.scenario.gait_files import GaitRecord
 from modurob.walking import started, walking_fields
-from modurob.walking.zoo import ZOO, zoo_body
+from modurob.walking.zoo import ZOO, gait_file, zoo_body
 from oracles.complaints import complains
 
 NUMBERS = {"four": 4, "six": 6, "nine": 9}
@@ -20,6 +21,13 @@ def test_bodies_have_as_many_modules_as_their_titles_say(name):
     body = zoo_body(name)
     (word,) = re.findall("|".join(NUMBERS), body.title)
     assert len(body.build()) == NUMBERS[word]
+
+
+def test_every_body_has_a_file_with_its_gait_and_others_have_none():
+    for name, body in ZOO.items():
+        assert GaitRecord.load(gait_file(name)).motion == body.kind
+    with complains(mr.UnknownNameError, "no walker 'lobster'", "caterpillar"):
+        gait_file("lobster")
 
 
 def test_the_legs_of_the_cross_point_to_its_four_sides():
