@@ -371,6 +371,8 @@ def test_models_for_a_gpu_are_refused_by_what_runs_on_the_cpu(monkeypatch):
         model.step_derivatives(rest, rest, rest, 0.01)
     with complains(StateError, "closed_form_matrices is not there on target 'cuda'"):
         model.dynamics.quantity("closed_form_matrices", rest, rest)
+    with pytest.raises(TypeError, match=r"mass_matrix takes 1 arrays \(q\), got 2"):
+        model.dynamics.quantity("mass_matrix", rest, rest)
 
 
 def test_the_best_target_is_a_gpu_where_there_is_one(monkeypatch):
