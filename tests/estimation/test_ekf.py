@@ -212,6 +212,16 @@ def test_any_subset_of_joints_can_be_measured():
     assert found.nis == pytest.approx(found.residual @ np.linalg.inv(S) @ found.residual)
 
 
+def test_rates_of_joints_of_a_free_body_can_be_measured():
+    model = examples.snake(3).model("physical", base="free")
+    first, second = model.joint_names
+    ekf = Ekf(model, 0.01, measured=[second], measured_rates=[second, first])
+    v = np.arange(1.0, 9.0)
+    q = model.integrate(model.neutral(), 0.1 * v)
+    np.testing.assert_allclose(ekf.measure(q, v), [0.8, 8.0, 7.0])
+    np.testing.assert_allclose(ekf.H @ np.append(0.1 * v, v), [0.8, 8.0, 7.0])
+
+
 def test_what_is_missing_is_left_out():
     model = examples.crab().model()
     whole, part = Ekf(model, 0.01), Ekf(model, 0.01, measured=["m1.hinge", "m5.hinge"])

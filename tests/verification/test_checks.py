@@ -470,6 +470,8 @@ def test_solutions_of_lagranges_equations_keep_the_energy(organism):
     start, rate, times = np.array([0.4, 0.9]), np.array([0.5, -1.0]), np.linspace(0, 1, 401)
     q, v, a = equations.solution(start, rate, times)
     np.testing.assert_allclose((q[0], v[0]), (start, rate), rtol=EXACT)
+    two = equations.solution(start, rate, times[[0, -1]])
+    np.testing.assert_allclose(two[0, -1], q[-1], rtol=1e-10)
     energy = model.energy(q, v)
     np.testing.assert_allclose(
         energy, energy[0], rtol=0, atol=1e-11 * np.ptp(model.kinetic_energy(q, v))
