@@ -16,6 +16,7 @@ from modurob.checks import (
     per_joint,
     positive,
     real_array,
+    refuse_over,
     refuse_states,
     takes,
     whole,
@@ -145,6 +146,17 @@ def test_long_values_are_cut_and_units_are_named_where_there_are_some():
 
 def test_states_are_refused_by_the_memory_of_their_numbers():
     refuse_states("positions", 10**9, 1)
+    refuse_over("arrays", 8_000_000_000, "wait")
+    with complains(SizeError, "arrays would need 8 GB of memory; the limit is 8 GB: wait"):
+        refuse_over("arrays", 8_000_000_001, "wait")
+    for nbytes, size in (
+        (9.87e9, "9.87"),
+        (2.5e14, "250,000"),
+        (1e18, "1e+09"),
+        (1.5e18, "1.5e+09"),
+    ):
+        with complains(SizeError, f"arrays would need {size} GB of memory"):
+            refuse_over("arrays", nbytes, "wait")
     with complains(SizeError, "positions of 500000001 states would need 8 GB", "fewer states"):
         refuse_states("positions", 500_000_001, 2)
 
@@ -154,6 +166,8 @@ def test_gravity_is_three_finite_numbers():
     for wrong in ((0, 0), (0, 0, np.nan), (0, 0, -9.81j), 9.81, "down", [[0, 0, -9.81]]):
         with complains(StateError, "gravity must be three finite numbers [m/s^2]", repr(wrong)):
             gravity_vector(wrong)
+    with complains(StateError, "gravity must be three finite numbers", "j"):
+        gravity_vector(np.array([0, 0, -9.81 + 1j]))  # its real part alone is no answer
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from modurob import (
     examples,
     gaits,
     identify,
+    kinematics,
     simulate,
 )
 from modurob.control import ComputedTorque, PdGravity, PolePlacement, robustness, step_response
@@ -46,7 +47,7 @@ from modurob.stepping import Stops
 from modurob.stepping.stops import LinearStops
 from modurob.symbolic import Equations
 from modurob.verification import verify
-from modurob.walking import tune
+from modurob.walking import tune, walk
 from modurob.walking.tuning import evaluate
 
 DEFAULTS = [
@@ -82,6 +83,7 @@ DEFAULTS = [
     (write_urdf, {"contact": False}),
     (write_mjcf, {"contact": False, "integrator": "RK4", "timestep": 0.002}),
     (Model.inverse_kinematics, {"restarts": 30}),
+    (kinematics.inverse_kinematics, {"restarts": 30}),
     (Model.compile, {"background": False}),
     (Organism.dock, {"turn": 0}),
     (Organism.merge, {"turn": 0}),
@@ -114,6 +116,7 @@ DEFAULTS = [
         "clear": True,
     }),
     (way_along, {"direction": (1, 0)}),
+    (walk, {"gait": "wave", "parameters": None, "progress": False}),
     (tune, {"seed": 0, "effort": 0.02, "population": 32}),
     (Population, {"hinges": "dyad", "base": "free", "gravity": (0, 0, -9.81)}),
     (Population.from_genotypes, {"gravity": (0, 0, -9.81)}),

@@ -141,6 +141,45 @@ def test_targets_far_from_the_origin_are_met_as_closely_as_near_it():
     assert found.reached.all()
 
 
+def test_what_is_missed_by_exactly_the_residual_is_reached_and_stays():
+    still = examples.snake(1).model()
+    for miss, reached in ((1e-10, True), (np.nextafter(1e-10, 1), False)):
+        found = still.inverse_kinematics({"m0": [0.0, 0.0, miss]}, restarts=2)
+        assert (found.residual, found.reached) == (miss, reached)
+        assert found.starts == (1 if reached else 3)
+    wagon = examples.crane().model("physical")
+    place = wagon.forward_kinematics([0.0, 0.0])[wagon.body_index("m1"), :3, 3]
+    k = int(np.argmax(np.abs(wagon.jacobian([0.0, 0.0], "m1", "aligned")[:3, 0])))  # of the rail
+    assert place[k] == 0
+    goal = place.copy()
+    goal[k] = 1e-10
+    assert not wagon.inverse_kinematics({"m1": goal}, [0.0, 0.0]).q.any()
+    goal[k] = 1e-9
+    assert wagon.inverse_kinematics({"m1": goal}, [0.0, 0.0]).q.any()
+
+
+def test_the_damping_falls_tenfold_with_each_good_step(monkeypatch):
+    """On a rail a step with damping d leaves d / (1 + d) of the error; the first is 1e-3."""
+    wagon, left = examples.crane().model("physical"), 1.0
+    at = {"m1": wagon.forward_kinematics([1.0, 0.0])[wagon.body_index("m1"), :3, 3]}
+    for steps, damping in enumerate((1e-3, 1e-4, 1e-5), start=1):
+        monkeypatch.setattr(kinematics, "STEPS", steps)
+        left *= damping / (1 + damping)
+        found = wagon.inverse_kinematics(at, [0.0, 0.0], restarts=0)
+        assert found.residual == pytest.approx(left, rel=1e-3)
+
+
+def test_a_start_has_two_hundred_steps_at_most(monkeypatch):
+    """As many as a search has that never seems to arrive nor to end at a minimum."""
+    model = examples.double_pendulum().model("physical")
+    calls = counted_errors(monkeypatch)
+    monkeypatch.setattr(kinematics, "REACHED", -1.0)
+    monkeypatch.setattr(kinematics, "MOST_DAMPING", np.inf)
+    monkeypatch.setattr(kinematics, "STUCK", -1.0)
+    model.inverse_kinematics({"m2": [3.0, 0.0, -9.0]}, restarts=0)
+    assert len(calls) == 1 + 200  # the first guess and each step
+
+
 def test_half_a_turn_is_reached():
     model = examples.arm("b").model()
     goal = model.forward_kinematics([np.pi - 1e-12])[model.body_index("m0.distal")]
@@ -306,7 +345,7 @@ def test_a_search_that_gains_nothing_ends_early(monkeypatch):
     model = examples.double_pendulum().model("physical")
     calls = counted_errors(monkeypatch)
     model.inverse_kinematics({"m2": [0.0, 0.0, -9.0]}, restarts=0)
-    assert len(calls) < 20  # of 200
+    assert len(calls) == 1 + 12  # with dampings of 1e-3, 1e-2, ... 1e8
 
 
 def test_a_search_that_gains_hardly_anything_ends_early(monkeypatch):

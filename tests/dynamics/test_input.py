@@ -174,8 +174,11 @@ def test_impossible_wrenches_are_refused(name, external, error, pieces):
 
 def test_wrenches_and_states_must_fit_together():
     state = arguments(FIXED, "inverse_dynamics", (3,)).values()
-    with complains(StateError, "batch shape", "(3,)", "(2,)"):
+    with complains(StateError, "q, v, a, external wrenches have batch shapes", "(3,)", "(2,)"):
         FIXED.inverse_dynamics(*state, {"m1": np.ones((2, 6))})
+    q, v, a = arguments(FIXED, "inverse_dynamics", (3,)).values()
+    with complains(StateError, "q, v, a have batch shapes (3,), (2,), (3,)"):
+        FIXED.inverse_dynamics(q, v[:2], a)
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "many", None, True])

@@ -13,6 +13,7 @@ import pytest
 
 import modurob as mr
 from modurob.compiler.pool import cores
+from modurob.dynamics import BoundToModel
 
 STATES = 100_000  # enough for several threads
 SAME = 1e-12  # two tiers: another order of additions
@@ -179,3 +180,11 @@ def test_compiled_single_calls_outlive_their_model():
         out = np.empty(3)
         assert single(still, still, still, out) is out
         np.testing.assert_array_equal(out, expected)
+
+
+def test_a_class_that_does_not_prepare_its_code_anew_is_not_copied():
+    class Unprepared(BoundToModel):
+        BOUND = ()
+
+    with pytest.raises(NotImplementedError):
+        copy.copy(Unprepared())

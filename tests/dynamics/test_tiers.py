@@ -227,11 +227,36 @@ def test_a_joint_that_moves_nothing_is_named_however_light_the_organism(mass):
         model.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 
 
+def test_joints_that_move_the_same_mass_in_the_same_way_are_refused_with_the_reason():
+    """A straight double pendulum with all mass at its tip: rows of M are (4, 2) and (2, 1)."""
+    model = examples.double_pendulum().with_parameters("m1", mass=0.0).model("physical")
+    with complains(StateError, "singular: some joints move the same mass in the same way"):
+        model.forward_dynamics([0.3, 0.0], [0.0, 0.0], [1.0, 2.0])
+
+
+def test_a_rollout_of_one_state_is_one_step_after_another():
+    model = MODELS["crab"]
+    q, v, x = batch(model, ())
+    path = model.rollout(q, v, np.stack([x, -x, x]), 0.01)
+    for k, tau in enumerate((x, -x, x)):
+        q, v = model.step(q, v, tau, 0.01)
+        assert_close(path[0][k], q)
+        assert_close(path[1][k], v)
+
+
 @pytest.mark.parametrize("method", ["inverse_dynamics", "forward_dynamics"])
 def test_finite_velocities_whose_products_overflow_are_refused_with_the_reason(method):
     rest = np.zeros(3)
     with complains(StateError, "too large: products of these velocities or forces overflow"):
         getattr(MODELS["crab"], method)(rest, np.full(3, 1e200), rest)
+
+
+def test_an_implicit_step_whose_numbers_overflow_is_refused_with_the_reason():
+    model = examples.snake(2).with_parameters(viscous=1.0).model("physical")
+    overflow, slow = "products of these velocities or forces overflow", "no finite velocity"
+    for tau, dt, reason in ((1e308, 100.0, overflow), (1e150, 1e200, slow)):
+        with np.errstate(all="ignore"), complains(StateError, reason):
+            model.step([0.0], [0.0], [tau], dt)
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 3)])
@@ -344,6 +369,19 @@ def test_models_for_a_gpu_are_refused_by_what_runs_on_the_cpu(monkeypatch):
         model.step(rest, rest, rest, 0.01)
     with complains(StateError, "step_derivatives is not there on target 'cuda'"):
         model.step_derivatives(rest, rest, rest, 0.01)
+    with complains(StateError, "closed_form_matrices is not there on target 'cuda'"):
+        model.dynamics.quantity("closed_form_matrices", rest, rest)
+    with pytest.raises(TypeError, match=r"mass_matrix takes 1 arrays \(q\), got 2"):
+        model.dynamics.quantity("mass_matrix", rest, rest)
+
+
+def test_the_best_target_is_a_gpu_where_there_is_one(monkeypatch):
+    def missing():
+        raise StateError("no GPU")
+
+    for cupy, target in ((missing, "cpu"), (lambda: np, "cuda")):
+        monkeypatch.setattr(dynamics, "cupy", cupy)
+        assert dynamics.best_target() == target
 
 
 @pytest.mark.parametrize(("modules", "own"), [(13, True), (14, False)])

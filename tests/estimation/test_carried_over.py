@@ -125,7 +125,8 @@ def test_a_new_base_of_which_nothing_is_known_is_uncertain():
     old = examples.snake(3).model("physical")
     strange = Organism.start("backbone", "x0").dock("x0", 3, "x1", 4).dock("x1", 3, "x2", 4)
     ekf = Ekf(old, 0.01).rebuilt(strange.model("physical", base="free"))
-    assert np.all(np.diagonal(ekf.P)[:6] == 0.09)
+    expected = [*[0.09] * 6, *[UNIFORM] * 2, *[0.09] * 6, *[1.0] * 2]
+    np.testing.assert_allclose(np.diagonal(ekf.P), expected)
     assert ekf.integrator == "step"
 
 
@@ -153,6 +154,17 @@ def test_a_free_base_keeps_its_noise_and_new_joints_get_that_of_joints():
     assert grown.density
     fixed = Ekf(old, 0.01, Q).rebuilt(examples.snake(5).model("physical"))
     np.testing.assert_array_equal(np.diagonal(fixed.process), [*angles, 2, *rates, 20])
+
+
+def test_new_joints_of_a_free_body_start_from_the_datasheet():
+    old, new = (examples.snake(n).model("physical", base="free") for n in (3, 4))
+    ekf = filled(old)
+    grown = ekf.rebuilt(new, known={"m2.hinge": 0.4}, rate_sigma=0.3)
+    keep = [*range(8), *range(9, 17)]
+    np.testing.assert_array_equal(grown.q, [*ekf.q, 0.4])
+    np.testing.assert_array_equal(grown.v, [*ekf.v, 0.0])
+    np.testing.assert_allclose(grown.P[np.ix_(keep, keep)], ekf.P, atol=ROUNDING)
+    np.testing.assert_allclose(np.diagonal(grown.P)[[8, 17]], [1e-4, 0.09])
 
 
 def test_a_joint_that_is_released_before_all_others_gets_the_noise_of_joints():

@@ -168,24 +168,27 @@ def test_substeps_multiply_their_jacobians():
     np.testing.assert_allclose(whole.q, parts.q, rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("substeps", [1, 3])
 @pytest.mark.parametrize("law", [ComputedTorque, PdGravity])
-def test_prediction_through_the_closed_loop_spreads_as_the_closed_loop_does(law):
+def test_prediction_through_the_closed_loop_spreads_as_the_closed_loop_does(law, substeps):
     model, dt = examples.crab().model(), 0.01
     one, goal = law(model), np.array([0.5, 0.1, -0.4])
     q, v, P = np.array([0.3, -0.2, 0.5]), np.array([1.0, -2.0, 0.5]), np.diag([1.0, 2, 3, 4, 5, 6])
-    ekf = Ekf(model, dt, Q=0.0, q=q, v=v, P=P)
-    step = STEPS["rk4"](model, dt)
+    ekf = Ekf(model, dt, Q=0.0, q=q, v=v, P=P, substeps=substeps)
+    step = STEPS["rk4"](model, dt / substeps)
 
     def closed(dx):
         x, y = q + dx[:3], v + dx[3:]
-        after = step(x, y, one.command(0.0, x, y, goal))
-        return np.append(after.q, after.v)
+        tau = one.command(0.0, x, y, goal)
+        for _ in range(substeps):
+            x, y = step(x, y, tau)[:2]
+        return np.append(x, y)
 
     A = columns(closed, 6)
     tau = ekf.predict_closed_loop(one, 0.0, goal)
     np.testing.assert_allclose(tau, one.command(0.0, q, v, goal), atol=ROUNDING)
     np.testing.assert_allclose(ekf.P, A @ P @ A.T, rtol=0, atol=DIFFERENCES * np.abs(P).max())
-    open_loop = Ekf(model, dt, Q=0.0, q=q, v=v, P=P)
+    open_loop = Ekf(model, dt, Q=0.0, q=q, v=v, P=P, substeps=substeps)
     open_loop.predict(tau)
     np.testing.assert_allclose(open_loop.q, ekf.q, atol=ROUNDING)
     assert np.trace(ekf.P) < np.trace(open_loop.P)  # feedback pulls states together
@@ -207,6 +210,16 @@ def test_any_subset_of_joints_can_be_measured():
     S = ekf.H @ P @ ekf.H.T + np.diag([1, 2, 3])
     np.testing.assert_allclose(found.S, S, atol=ROUNDING)
     assert found.nis == pytest.approx(found.residual @ np.linalg.inv(S) @ found.residual)
+
+
+def test_rates_of_joints_of_a_free_body_can_be_measured():
+    model = examples.snake(3).model("physical", base="free")
+    first, second = model.joint_names
+    ekf = Ekf(model, 0.01, measured=[second], measured_rates=[second, first])
+    v = np.arange(1.0, 9.0)
+    q = model.integrate(model.neutral(), 0.1 * v)
+    np.testing.assert_allclose(ekf.measure(q, v), [0.8, 8.0, 7.0])
+    np.testing.assert_allclose(ekf.H @ np.append(0.1 * v, v), [0.8, 8.0, 7.0])
 
 
 def test_what_is_missing_is_left_out():

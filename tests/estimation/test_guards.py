@@ -5,6 +5,7 @@ import pytest
 
 from modurob import StateError, UnknownNameError, examples
 from modurob.estimation import Ekf, chi_square, consistency, ekf_for_sensors
+from modurob.estimation import ekf as ekf_module
 from modurob.estimation.covariance import covariance, gained, joseph, rows_of, symmetric
 from modurob.estimation.sensors import ACCELERATION, LEAST_NOISE
 from oracles import complains
@@ -60,8 +61,9 @@ def test_a_covariance_may_be_negative_by_rounding_only():
     np.testing.assert_array_equal(covariance("P", B, 2), B)
     with complains(StateError, "P is a covariance", "negative"):
         covariance("P", np.diag([1.0, -1e-6]), 2)
-    with complains(StateError, "P", "negative"):
-        covariance("P", -1e-300, 1)
+    for negative in (np.diag([1e-6, -1e-11]), [[-1e-300]]):
+        with complains(StateError, "P", "negative"):
+            covariance("P", negative, len(negative))
 
 
 @pytest.mark.parametrize("bad", [[[0.0, "x"]], {"a": 1}, None, [1, np.inf]])
@@ -86,6 +88,14 @@ def test_consistency_is_two_sided():
     assert str(consistency([3.0] * 50, 3)).startswith("consistent")
     assert str(consistency([6.0] * 50, 3)).startswith("overconfident")
     assert str(consistency([1.0] * 50, 3)).startswith("too cautious")
+
+
+def test_a_mean_exactly_at_a_border_is_consistent():
+    _, lower, upper, _ = consistency([1.0], 3)
+    for mean in (lower, upper):
+        assert consistency([mean], 3).consistent
+    for mean in (np.nextafter(lower, 0), np.nextafter(upper, 99)):
+        assert not consistency([mean], 3).consistent
 
 
 def test_one_degree_of_freedom_is_enough_to_judge():
@@ -127,6 +137,14 @@ def test_the_gate_is_the_quantile_of_what_was_measured():
             assert ekf.correct(y).accepted is accepted
 
 
+def test_a_measurement_exactly_at_the_gate_is_let_in(monkeypatch):
+    model = examples.crab().model()
+    nis = Ekf(model, 0.01).correct([0.1, 0.2, 0.3]).nis
+    for quantile, accepted in ((nis, True), (np.nextafter(nis, 0), False)):
+        monkeypatch.setattr(ekf_module, "chi_square", lambda *_, x=quantile: x)
+        assert Ekf(model, 0.01, gate=0.9).correct([0.1, 0.2, 0.3]).accepted is accepted
+
+
 def test_on_a_free_base_there_is_one_integrator():
     with complains(StateError, "on a free base the integrator is 'step'"):
         Ekf(examples.snake(2).model("physical", "free"), 0.01, integrator="rk4")
@@ -143,8 +161,12 @@ def test_an_infinite_measurement_is_named():
     ekf = Ekf(examples.crab().model(), 0.01)
     with complains(StateError, "y[1] is inf"):
         ekf.correct([0.0, np.inf, 0.0])
-    with complains(StateError, "expected (3,) real numbers", "m1.hinge"):
-        ekf.correct("angles")
+    assert ekf.correct([1e15, np.nan, np.nan]).accepted  # as large as a displacement may be
+    with complains(StateError, "y[0] is 1e+15: give numbers up to 1e+15, NaN for what is missing"):
+        ekf.correct([np.nextafter(1e15, 2e15), np.nan, np.nan])
+    for wrong in ("angles", np.array(["a", "b", "c"]), np.array([1j, 0, 0])):
+        with complains(StateError, "expected (3,) real numbers", "m1.hinge"):
+            ekf.correct(wrong)
 
 
 def test_a_joint_is_measured_once():

@@ -108,3 +108,15 @@ def test_a_step_does_not_touch_what_the_last_one_returned():
     step(np.full(3, 0.5), np.ones(3), -tau)
     for part, before in zip(first, kept, strict=True):
         np.testing.assert_array_equal(part, before)
+
+
+@pytest.mark.parametrize("refusing", ["_forward", "_linearize"])
+def test_where_compiled_code_refuses_the_model_answers(refusing):
+    """As when one of several numbers overflows: the model's method then names it."""
+    model, rng = examples.arm("bac").model("physical"), np.random.default_rng(6)
+    q, v, tau = model.random_configuration(rng), *rng.standard_normal((2, model.nv))
+    one, other = (STEPS["rk4"](model, 0.005) for _ in range(2))
+    other(q + 0.3, 2 * v, -tau)  # its memory is that of another step
+    setattr(other, refusing, lambda *_: None)
+    for found, expected in zip(other(q, v, tau), one(q, v, tau), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())

@@ -1,10 +1,14 @@
 """Filters of bodies whose friction is faster than a sample."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from modurob import StateError, examples
 from modurob.estimation import Ekf, consistency, ekf_for_sensors
+from modurob.estimation.prediction import chosen
+from modurob.friction import FrictionRate
 from oracles import complains, filter_runs
 
 SIGMA = 0.01  # [rad, m] of the sensors
@@ -85,6 +89,18 @@ def test_up_to_32_parts_of_runge_and_kutta_or_eight_implicit_ones_are_chosen():
     ):
         ekf = Ekf(model, decay / model.friction_rate.rate, integrator=integrator)
         assert (ekf.integrator, ekf.substeps) == expected, decay
+
+
+def test_the_longest_steps_that_are_allowed_are_taken():
+    """A decay of 32 in 32 steps; of 2 in each step where their number is given."""
+    body = SimpleNamespace(friction_rate=FrictionRate(32.0, "hip"), free_base=False)
+    assert chosen(body, 1.0, None, None) == ("rk4", 32)
+    for integrator in (None, "rk4"):
+        assert chosen(body, 1.0, integrator, 16) == ("rk4", 16)
+        assert chosen(body, 0.5, integrator, 8) == ("rk4", 8)
+    assert chosen(body, 1.001, None, 16) == ("step", 16)
+    with complains(StateError, "the friction of 'hip'", "32 1/s", "substeps = 17 or more"):
+        chosen(body, 1.001, "rk4", 16)
 
 
 def test_too_few_substeps_are_refused_with_the_number_that_works(arm):

@@ -12,7 +12,7 @@ from modurob import DockingError, StateError, catalog, examples
 from modurob.errors import DatasheetError
 from modurob.manipulator import gravity_torque, mass_matrix, ne_mod, table_of
 from modurob.modules.dh import characterize
-from modurob.modules.record import decode, encode
+from modurob.modules.record import Record, decode, encode
 from oracles import PinocchioTree, complains
 from oracles.two_part_modules import base_in, robot, slid, turned
 
@@ -294,6 +294,15 @@ def test_modules_that_do_not_fit_are_refused():
         table_of(["giusti_a"])  # pyright: ignore[reportArgumentType]
     with complains(DockingError, "m0 (backbone) also moves hinge", "from port 2 to 4"):
         table_of([characterize(catalog["backbone"], 2, 4)])
+
+
+def test_the_parameters_of_a_record_count_where_it_has_those_of_one_pair():
+    """A calibrated module differs from its datasheet; of several pairs none is known to be used."""
+    datasheet, calibrated = (characterize(catalog[f"giusti_{letter}"]) for letter in "ba")
+    for pairs, used in (((calibrated,), calibrated), ((calibrated,) * 2, datasheet)):
+        found = table_of([Record(1, catalog["giusti_b"], pairs)]).parameters
+        np.testing.assert_array_equal(found, table_of([used]).parameters)
+    assert (table_of([datasheet]).parameters != table_of([calibrated]).parameters).any()
 
 
 def test_connectors_of_different_size_do_not_dock():

@@ -8,6 +8,7 @@ from modurob import Organism, StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
+from modurob.dynamics import implicit_step_velocity
 from modurob.equations.links import SLIP_SPEED
 from modurob.friction import substeps
 from modurob.sim import SimulationError, Stops
@@ -230,10 +231,44 @@ def test_the_implicit_velocity_solves_its_equation_for_any_friction():
             np.testing.assert_allclose(same, u, rtol=1e-9, atol=1e-12)
 
 
+def test_a_solution_that_was_not_found_is_no_velocity(monkeypatch):
+    """Where the joint nearly sticks the first guess is off by about a percent."""
+    monkeypatch.setattr(friction, "ROUNDS", 0)
+    for unit in (1.0, 1e-6, 1e6):
+        A, right, dry = unit * np.eye(1), unit * np.array([0.3]), unit * np.ones(1)
+        assert np.isnan(friction.solve_with_dry_friction(A, right, dry)).all()
+
+
+def test_the_fastest_rate_is_sought_in_32_configurations(monkeypatch):
+    """The neutral one and 31 at random, the same ones each time."""
+    model, asked = examples.snake(3).with_parameters(viscous=1.0).model("physical"), []
+    original = type(model).mass_matrix
+    monkeypatch.setattr(
+        type(model), "mass_matrix", lambda self, q: asked.append(q) or original(self, q)
+    )
+    first, again = friction.fastest_rate(model), friction.fastest_rate(model)
+    assert [q.shape for q in asked] == [(32, 2), (32, 2)]
+    assert not asked[0][0].any()
+    assert len(np.unique(asked[0], axis=0)) == 32
+    assert first == again
+
+
 def test_a_singular_equation_has_no_velocity():
     for batch in ((), (1,)):
         A, right = np.zeros((*batch, 2, 2)), np.ones((*batch, 2))
         assert np.isnan(friction.solve_with_dry_friction(A, right, np.zeros(2))).all()
+
+
+def test_forces_that_act_at_the_end_of_a_step_make_it_backward_euler():
+    """A slide on a spring with a damper: m (u - v) = h (-k (x + h u) - c u)."""
+    model = examples.arm("c").with_parameters(viscous=0.0).model("physical", gravity=(0, 0, 0))
+    x, v, h, k, c = 0.1, 0.7, 0.05, 300.0, 20.0
+    q, M, none = np.array([x]), model.mass_matrix([x]), np.zeros(1)
+    slopes = (np.array([-k]), np.array([-c]))
+    tau = np.array([-k * x - c * v])
+    u = implicit_step_velocity(model, q, np.array([v]), tau, h, M, none, None, slopes)
+    m = M.item()
+    assert u.item() == pytest.approx((m * v - h * k * x) / (m + h * c + h * h * k))
 
 
 def test_a_body_without_joints_has_an_implicit_velocity_without_numbers():

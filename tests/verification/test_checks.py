@@ -211,6 +211,47 @@ def test_an_error_in_the_sixth_digit_of_either_part_fails(monkeypatch, method, c
     assert not check(case).holds
 
 
+@pytest.mark.parametrize(
+    "method",
+    ["inverse_dynamics", "mass_matrix", "inverse_dynamics_derivatives", "forward_dynamics"],
+)
+def test_compiled_code_that_is_off_in_the_sixth_digit_is_not_the_recursion(monkeypatch, method):
+    monkeypatch.setattr(identities, "FUSED_JOINTS", 0)  # quicker
+    case = case_of(mr.examples.snake(3))
+    assert identities.tiers_agree(case).holds
+    original = getattr(mr.Model, method)
+
+    def spoiled(model, *args):
+        found = original(model, *args)
+        if isinstance(found, np.ndarray):
+            return found * (1 + 1e-6)
+        return type(found)(*(x * (1 + 1e-6) for x in found))
+
+    monkeypatch.setattr(mr.Model, method, spoiled)
+    assert not identities.tiers_agree(case).holds
+
+
+def test_compiled_code_of_a_singular_model_is_compared_without_accelerations(monkeypatch):
+    """Points on the axes of a double pendulum: M is singular with dyad hinges."""
+    monkeypatch.setattr(identities, "FUSED_JOINTS", 0)  # quicker
+    assert identities.tiers_agree(case_of(mr.examples.double_pendulum(), "dyad")).holds
+
+
+def test_models_of_up_to_24_joints_are_compiled_as_a_whole_too():
+    assert identities.FUSED_JOINTS == 24
+
+
+def test_a_matrix_is_singular_without_inertia_of_a_joint_or_of_a_motion_of_several(monkeypatch):
+    model = mr.examples.snake(3).model("physical")
+    for M, singular in (
+        (np.eye(2), False), (np.diag([1.0, 0.0]), True), (np.ones((2, 2)), True),
+    ):  # fmt: skip
+        with np.errstate(all="ignore"):
+            assert identities._is_singular(model, M) is singular
+    monkeypatch.setattr(identities, "_smallest", lambda _: identities.DEFINITE)
+    assert not identities._is_singular(model, np.eye(2))  # as in the check of M
+
+
 def test_a_mass_matrix_that_is_not_symmetric_or_has_empty_rows_fails(monkeypatch):
     case, original = case_of(mr.examples.snake(4)), mr.Model.mass_matrix
     first, second, _ = case.model.joint_names
@@ -322,6 +363,30 @@ def test_joints_are_driven_while_momentum_is_checked(monkeypatch):
     assert torques[0][6:].all()
 
 
+def test_momentum_is_checked_at_speeds_that_do_not_grow_with_the_number_of_joints(monkeypatch):
+    """The root of the sum of squares is 1 on average: a long chain adds up its joints' speeds."""
+    speeds = []
+
+    def run(model, q, v, *rest, **options):
+        speeds.append(np.linalg.norm(v))
+        return type("Run", (), {"momentum": np.ones((2, 6))})
+
+    monkeypatch.setattr(identities, "simulate", run)
+    for count in (3, 12):
+        identities.momentum_is_conserved(case_of(mr.examples.snake(count)))
+    assert 0.5 < min(speeds) < max(speeds) < 1.5
+
+
+def test_a_base_that_is_a_virtual_joint_cannot_float():
+    with pytest.raises(identities.LeftOut, match="its base is a virtual joint"):
+        identities.momentum_is_conserved(case_of(mr.examples.crane()))
+
+
+def test_without_a_joint_there_is_nothing_to_verify():
+    with pytest.raises(mr.StateError, match="nothing to verify: the organism has no joint"):
+        verify(mr.examples.snake(1))
+
+
 def test_drift_of_momentum_is_counted_from_the_start(monkeypatch):
     momentum = np.ones((3, 6)) + 1e-6 * np.array([[0], [1], [-1]])
     found = type("Run", (), {"momentum": momentum})
@@ -374,8 +439,12 @@ def test_reports_count_their_verdicts():
 
 @pytest.mark.parametrize(
     "organism",
-    [examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0), examples.crane(m1=2.0, l=1.5)],
-    ids=["pendulum", "crane"],
+    [
+        examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0),
+        examples.double_pendulum(l1=0.7, l2=0.3),
+        examples.crane(m1=2.0, l=1.5),
+    ],
+    ids=["pendulum", "long first", "crane"],
 )
 def test_pendulum_and_crane_are_compared_with_lagranges_equations(organism):
     report = verify(organism, "physical", states=4)
@@ -401,6 +470,8 @@ def test_solutions_of_lagranges_equations_keep_the_energy(organism):
     start, rate, times = np.array([0.4, 0.9]), np.array([0.5, -1.0]), np.linspace(0, 1, 401)
     q, v, a = equations.solution(start, rate, times)
     np.testing.assert_allclose((q[0], v[0]), (start, rate), rtol=EXACT)
+    two = equations.solution(start, rate, times[[0, -1]])
+    np.testing.assert_allclose(two[0, -1], q[-1], rtol=1e-10)
     energy = model.energy(q, v)
     np.testing.assert_allclose(
         energy, energy[0], rtol=0, atol=1e-11 * np.ptp(model.kinetic_energy(q, v))

@@ -9,7 +9,7 @@ import modurob as mr
 from modurob.distributed.balancing.support import Region
 from modurob.sim import BodyTrajectory
 from modurob.spatial import so3
-from modurob.walking import WalkMetrics, walk_metrics
+from modurob.walking import WalkMetrics, metrics, walk_metrics
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
 
@@ -146,6 +146,47 @@ def test_a_way_of_less_than_a_millimeter_is_none():
         assert found.distance == pytest.approx(way)
         assert np.isfinite(found.slip) == np.isfinite(found.cost_of_transport) == far
         assert found.heading == pytest.approx(np.pi / 2 if far else 0.0)
+
+
+def test_a_way_of_exactly_a_millimeter_is_one():
+    t, R = np.linspace(0.0, 1.0, 3), np.tile(np.eye(3), (3, 1, 1))
+    found = walk_metrics(carried(np.outer([0, 0.5e-3, 1e-3], [0, 1, 0]), R, t), mr.Ground())
+    assert found.distance == 1e-3
+    assert found.heading == pytest.approx(np.pi / 2)
+
+
+def test_a_run_lasts_from_its_first_state_to_its_last():
+    """The part of a run that begins with a docking does not begin at zero."""
+    t, R = np.array([2.0, 2.5, 3.0]), np.tile(np.eye(3), (3, 1, 1))
+    found = walk_metrics(carried(np.outer([0, 0.1, 0.2], [1, 0, 0]), R, t), mr.Ground())
+    assert found.duration == 1.0
+    assert found.speed == pytest.approx(0.2)
+
+
+def test_a_corner_that_is_just_at_the_ground_does_not_touch_it():
+    t, R = np.linspace(0.0, 1.0, 3), np.tile(np.eye(3), (3, 1, 1))
+    for height, touches in ((EDGE / 2, False), (EDGE / 2 - DEEP, True)):
+        places = np.array([[x, 0.0, height] for x in (0.0, 0.1, 0.2)])
+        found = walk_metrics(carried(places, R, t), mr.Ground())
+        assert np.isfinite(found.stability_margin) == touches
+        assert found.slip == pytest.approx(1.0 if touches else 0.0)
+
+
+def test_one_corner_alone_slips_all_the_way_it_is_dragged():
+    t, diagonal = np.linspace(0.0, 1.0, 3), np.sqrt(3) * EDGE / 2
+    upright = so3.exp(np.arctan(np.sqrt(2)) * np.array([1, -1, 0]) / np.sqrt(2))  # on a corner
+    assert upright @ np.ones(3) == pytest.approx([0, 0, np.sqrt(3)])
+    places = np.array([[0.0, y, diagonal - DEEP] for y in (0.0, 0.1, 0.2)])
+    found = walk_metrics(carried(places, np.tile(upright, (3, 1, 1)), t), mr.Ground())
+    assert found.slip == pytest.approx(1.0)
+    assert found.stability_margin == pytest.approx(0.0, abs=ROUNDING)
+
+
+def test_a_body_above_the_border_of_its_support_is_stable(monkeypatch):
+    monkeypatch.setattr(metrics, "_margins", lambda *_: np.array([0.0, -1e-12, np.nan, 0.1]))
+    t, R = np.linspace(0.0, 1.0, 4), np.tile(np.eye(3), (4, 1, 1))
+    found = walk_metrics(carried(np.ones((4, 3)), R, t), mr.Ground())
+    assert (found.stable, found.least_margin) == (0.5, -1e-12)
 
 
 def test_a_body_without_weight_or_time_has_no_cost_and_no_speed():

@@ -93,8 +93,9 @@ def test_every_walker_of_the_zoo_keeps_moving(name):
 
 
 def test_zero_friction_is_said_and_moves_nothing():
-    with pytest.warns(mr.ModelWarning, match="no friction"):
+    with pytest.warns(mr.ModelWarning, match="no friction") as caught:
         found = mr.walk(SNAKE, **QUICK, ground_friction=0.0)
+    assert caught[0].filename == __file__  # where the walk was asked for
     # no horizontal force: the center of mass stays, up to the error of a step
     assert found.metrics.distance < 1e-3
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.scenario.gait_files import GaitRecord
 from modurob.walking import started, walking_fields
-from modurob.walking.zoo import ZOO, zoo_body
+from modurob.walking.zoo import ZOO, gait_file, zoo_body
 from oracles.complaints import complains
 
 NUMBERS = {"four": 4, "six": 6, "nine": 9}
 SNAKE = mr.examples.snake(3)
+ROLLER = ZOO["roller"].fields
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -19,6 +21,13 @@ def test_bodies_have_as_many_modules_as_their_titles_say(name):
     body = zoo_body(name)
     (word,) = re.findall("|".join(NUMBERS), body.title)
     assert len(body.build()) == NUMBERS[word]
+
+
+def test_every_body_has_a_file_with_its_gait_and_others_have_none():
+    for name, body in ZOO.items():
+        assert GaitRecord.load(gait_file(name)).motion == body.kind
+    with complains(mr.UnknownNameError, "no walker 'lobster'", "caterpillar"):
+        gait_file("lobster")
 
 
 def test_the_legs_of_the_cross_point_to_its_four_sides():
@@ -44,6 +53,11 @@ def test_the_bar_lies_along_the_ground_and_bends_in_two_planes_at_right_angles()
     products = np.abs(screws[3:].T @ screws[3:])
     expected = np.arange(8)[:, None] % 2 == np.arange(8) % 2  # pitch and yaw by turns
     np.testing.assert_allclose(products, expected, atol=1e-9)
+
+
+def test_the_servos_of_the_roller_are_those_of_the_guide():
+    """With 0.1 s the ends of the bar are not lifted."""
+    assert (ROLLER["settling_time"], ROLLER["sample_time"]) == (0.03, 0.001)
 
 
 def test_walks_last_ten_seconds_and_are_recorded_every_hundredth():
