@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -192,6 +193,13 @@ def test_of_two_facets_in_one_plane_the_first_stays():
     facets = [raster.Facet(corners, np.ones(4), k) for k in (7, 8)]
     view = camera.fit(corners, 0.0, 60.0, 60)
     assert set(np.unique(raster.rasterize(facets, view).surface)) == {raster.NOTHING, 7}
+
+
+def test_facets_are_invisible_edge_on():
+    facet = raster.Facet(np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]), np.ones(4), 0)
+    assert [*raster.facing_facets([facet], np.array([9.0, 0, 0]))] == []
+    ((_, _, facing),) = raster.facing_facets([facet], np.array([9.0, 0, 0.5]))
+    assert facing == pytest.approx(4 * 0.5)  # its area times the height of the eye
 
 
 # -- scene -----------------------------------------------------------------------------------------
@@ -418,6 +426,31 @@ def test_the_shadow_is_that_of_parallel_light_with_soft_borders(size, floor):
     assert min(half.sum(), (outside > 3 * blur).sum()) > 50
 
 
+def test_the_shadow_of_what_looks_the_same_from_both_sides_does_so_too():
+    """At places around the middle; and there is none beyond the horizon."""
+    box = solids.polygons("box", (0.4, 0.3, 0.2), 4)
+    facets = [raster.Facet(each.corners, np.ones(4), 0) for each in box]
+    corners = np.concatenate([each.corners for each in box])
+    none = np.zeros((0, 2, 3))
+    found = scene.Scene(facets, np.ones((1, 3)), np.zeros(1, int), corners, corners[:1], none)
+    shadow = scene.on_floor(corners, found.floor)[:, :2]
+    middle, half = shadow.mean(axis=0), np.ptp(shadow, axis=0) / 2
+    around = half * np.array([[1, 0.2], [0, 1], [-0.8, 0.9], [0.5, 0.5]])
+    asked = []
+
+    def places(pixels, floor):
+        asked.append(pixels)
+        return np.stack([middle + around, middle - around, np.full((4, 2), np.nan)])
+
+    view = SimpleNamespace(size=(8, 6), on_floor=places)
+    one, other, beyond = raster._shadow(found, view, 2)
+    np.testing.assert_allclose(one, other, atol=0.06)  # a texel is 0.04
+    assert 0.2 < one[0] < 0.8  # at the border
+    assert not beyond.any()
+    assert asked[0][0].tolist() == [[1, 1], [3, 1], [5, 1], [7, 1]]  # middles of two by two pixels
+    assert asked[0].shape == (3, 4, 2)
+
+
 @pytest.mark.parametrize(("longest", "thickness"), [(500, 2), (100, 1), (1250, 5)])
 def test_the_outline_is_a_border_within_the_pixels_of_the_base(longest, thickness):
     mine, image = np.zeros((20, 30), dtype=bool), np.ones((20, 30, 3))
@@ -604,7 +637,7 @@ def test_axes_are_solid_outside_of_their_cube_and_dotted_inside():
     snake = mr.examples.snake(2)
     figure = pictures.picture(snake, labels=False, view=(-90.0, 30.0), size=300)
     dotted, seen = figure.axes[0].get_lines()
-    assert dotted.get_linestyle() != "-"
+    assert dotted._unscaled_dash_pattern == (0, (1, 2))
     assert seen.get_linestyle() == "-"
     assert dotted.get_linewidth() < seen.get_linewidth() <= 2
     assert figure.axes[0].get_xlim() == (0, round(100 * figure.get_figwidth()))
@@ -640,6 +673,14 @@ def test_names_that_were_pushed_away_have_a_line_to_their_module(monkeypatch):
     line, dot = plane.get_lines()
     np.testing.assert_allclose(line.get_xydata(), [seen[0][0], seen[1][0]])
     np.testing.assert_allclose(dot.get_xydata(), [seen[0][0]])
+    assert (line.get_linewidth() < 1, 2 < dot.get_markersize() < 4) == (True, True)
+
+
+def test_names_have_up_to_14_letters(monkeypatch):
+    pair, used = mr.examples.snake(2).rename({"m0": "n" * 14, "m1": "n" * 15}), []
+    monkeypatch.setattr(pictures, "_label", lambda *given: used.append(given[2]))
+    pictures.picture(pair, axes=False, size=100)
+    assert used == ["n" * 7 + "…" + "n" * 6, "n" * 14 + " · base"]
 
 
 @pytest.mark.parametrize(("side", "points"), [(40, 6.0), (120, 10.2), (400, 13.0)])
@@ -713,6 +754,7 @@ def test_charts_are_light():
         title = legend.get_title()
         assert (title.get_text(), title.get_fontsize()) == ("joints", 8.5)
         assert not legend.get_frame_on()
+        assert (1.5 < legend.handlelength < 2.5, legend.borderaxespad < 0.5) == (True, True)
         corner = plane.transAxes.inverted().transform(legend.get_bbox_to_anchor().get_points()[0])
         assert corner == pytest.approx([1.005, 1.02])  # beside the axes
 

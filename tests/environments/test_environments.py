@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 import modurob as mr
 
@@ -418,6 +419,7 @@ def test_targets_are_balls_or_modules_that_wait_to_be_docked():
     env.reset(seed=1)
     task = env.batch.task
     ball = pictures._target(task, task.tips[0], task.target[0], ARM)
+    np.testing.assert_allclose(ball.colors, [to_rgb("#e0245e")], atol=0.005)  # as of joint axes
     radii = [np.linalg.norm(each.corners - task.target[0, :3, 3], axis=1) for each in ball.facets]
     size = ARM.kind(task.tips[0].module).size
     np.testing.assert_allclose(np.concatenate(radii), 0.15 * size)
