@@ -196,7 +196,9 @@ def test_of_two_facets_in_one_plane_the_first_stays():
 
 
 def test_facets_are_invisible_edge_on():
-    facet = raster.Facet(np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]), np.ones(4), 0)
+    facet = raster.Facet(
+        np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]), np.ones(4), 0
+    )
     assert [*raster.facing_facets([facet], np.array([9.0, 0, 0]))] == []
     ((_, _, facing),) = raster.facing_facets([facet], np.array([9.0, 0, 0.5]))
     assert facing == pytest.approx(4 * 0.5)  # its area times the height of the eye

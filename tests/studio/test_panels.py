@@ -36,14 +36,17 @@ from nicegui.outbox import Outbox
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
 from modurob.studio import page as page_module
-from modurob.studio import view, view_data
+from modurob.studio import server, view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels import bar, forms
 from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
+from modurob.studio.panels import live as live_panel
 from modurob.studio.panels import projects as project_panel
+from modurob.studio.panels import runs as runs_panel
 from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import uploader
@@ -1683,6 +1686,26 @@ def test_limits_of_the_page_are_those_of_the_guide():
         f"fit into the {guard.LARGEST_BODY // 2**20} MB that can be opened again",
     ):
         assert sentence in text
+
+
+PANELS = [
+    (bar, {"SAVE_CHECK_S": 0.25, "RETRY": 20}),  # a write that failed is tried again after 5 s
+    (forms, {"TYPING_MS": 600}),
+    (keyframes_panel, {"STEP_S": 1, "NEEDED": 2, "MOST_LABELS": 10}),
+    (live_panel, {"MOST_AHEAD": 4, "WORDS": 6, "SLOWEST_S": 5}),
+    (page_module, {
+        "OFF_PATH_M": 5e-4, "PANEL_DELAY_S": 0.05,
+        "WIDTHS_PX": {"build": 430, "understand": 520, "move": 400, "see": 560, "live": 430},
+    }),
+    (project_panel, {"MOST_PROJECTS": 60}),
+    (runs_panel, {"SORTED_FROM": 3}),
+    (server, {"MOST_PAGES": 100, "MOST_DRAWN": 150, "CONNECT_S": 30, "RECONNECT_S": 20}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "documented"), PANELS, ids=lambda x: getattr(x, "__name__", ""))
+def test_limits_of_panels_are_those_that_are_written_here_on_purpose(module, documented):
+    assert {name: getattr(module, name) for name in documented} == documented
 
 
 # -- more of the panels ----------------------------------------------------------------------------
