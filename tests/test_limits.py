@@ -42,6 +42,7 @@ from modurob.studio import (
     formulas,
     guard,
     imports,
+    jobs,
     keyframes,
     live,
     live_session,
@@ -161,11 +162,17 @@ STUDIO = [
     (imports, {
         "LARGEST_MEMBER": 64 * 2**20, "LARGEST_UNPACKED": 256 * 2**20, "MOST_MEMBERS": 2000,
     }),
-    (keyframes, {"ON_PATH": 16, "SHORTEST_M": 1e-3}),
+    (jobs, {"POLL_S": 0.03, "REPORT_S": 0.1, "END_S": 2}),
+    (keyframes, {"SAME_S": 1e-6, "ON_PATH": 16, "SHORTEST_M": 1e-3}),
     (live, {"PERIOD_S": 0.005, "FOUND_S": 10, "PUSH_S": 0.1, "CLOCK_S": 1}),
     (live_session, {"MOST_MODULES": 60}),
-    (notebook, {"PICTURE_PX": 560, "MOST_MODULES": 200, "LONGEST_FORMULAS": 60_000}),
-    (project, {"DEPTH": 200, "KEPT": 50, "LONGEST_S": 600, "LONGEST_HISTORY": 4 * 2**20}),
+    (notebook, {
+        "PICTURE_PX": 560, "PICTURE_DPI": 100, "MOST_MODULES": 200, "LONGEST_FORMULAS": 60_000,
+    }),
+    (project, {
+        "DEPTH": 200, "KEPT": 50, "LONGEST_S": 600, "LONGEST_LABEL": 200,
+        "LONGEST_HISTORY": 4 * 2**20,
+    }),
     (run_table, {"MOST_TAGS": 4, "LONGEST": 32}),
     (runs, {"FRAME_S": 0.01, "MOST_FRAMES": 4000}),
     (saver, {"FLUSH_S": 30, "LATER_S": 0.05, "PAUSE_S": 0.3}),

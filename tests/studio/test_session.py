@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,46 @@ def test_a_project_is_the_same_after_it_was_read_again(session, tmp_path):
     for _ in range(5):
         again.undo()
     assert again.organism is None
+
+
+def test_a_step_with_long_words_leaves_a_project_that_can_be_read_again(session, tmp_path):
+    """All numbers of a module with the longest name at once have a label of 201 letters."""
+    numbers = {
+        "mass": 1.5, "size": 0.11, "inertia": 1e-3, "viscous": 0.1, "coulomb": 0.1,
+        "rotor_inertia": 1e-4, "gear_ratio": 2, "stiffness": 5, "damping": 0.1, "max_effort": 3,
+        "max_velocity": 3, "max_force": 5, "max_torque": 5,
+    }  # fmt: skip
+    session.dock("scout")
+    session.rename_module("m0", "n" * 64)
+    session.edit_parameters(["n" * 64], **numbers)
+    session.save()
+    again = Studio(Folder(tmp_path)).session("crab")
+    label = f"{', '.join(numbers)} of {'n' * 64}"
+    assert (len(label), again.undo()) == (201, label[:200])
+    with pytest.raises(FileError, match="label: string should have at most 200 characters"):
+        path = session.folder.file("crab")
+        path.write_bytes(path.read_bytes().replace(b'"place m0"', b'"' + b"x" * 201 + b'"'))
+        Studio(Folder(tmp_path)).session("crab")
+
+
+def test_a_project_file_is_text_as_it_is_typed_and_steps_are_values(session):
+    session.dock("scout")
+    session.change("größer", None)
+    text = to_bytes(session.project)
+    assert '"label": "größer"'.encode() in text
+    step = session.project.history.past[-1]
+    with pytest.raises(AttributeError):
+        step.label = "another"
+    assert len({step, replace(step)}) == 2
+
+
+def test_a_new_project_has_settings_with_which_a_wave_can_be_seen():
+    """Documented in the guide of the studio, or chosen so that a run is quick."""
+    changed = {name: getattr(NEW_SETTINGS, name) for name in NEW_SETTINGS.model_fields_set}
+    assert changed == {
+        "motion": "wave", "controller": "ComputedTorque", "settling_time": 0.5, "frequency": 0.5,
+        "ramp": 1.0, "rtol": 1e-6, "dt": 1e-3,
+    }  # fmt: skip
 
 
 def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypatch):
