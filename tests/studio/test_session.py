@@ -161,9 +161,9 @@ def test_a_step_with_long_words_leaves_a_project_that_can_be_read_again(session,
     again = Studio(Folder(tmp_path)).session("crab")
     label = f"{', '.join(numbers)} of {'n' * 64}"
     assert (len(label), again.undo()) == (201, label[:200])
+    path = session.folder.file("crab")
+    path.write_bytes(path.read_bytes().replace(b'"place m0"', b'"' + b"x" * 201 + b'"'))
     with pytest.raises(FileError, match="label: string should have at most 200 characters"):
-        path = session.folder.file("crab")
-        path.write_bytes(path.read_bytes().replace(b'"place m0"', b'"' + b"x" * 201 + b'"'))
         Studio(Folder(tmp_path)).session("crab")
 
 
