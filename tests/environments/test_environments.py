@@ -473,6 +473,7 @@ def test_marks_are_light_gray_and_the_base_has_the_outline(monkeypatch):
 
     def watched(scene, buffers, camera, samples, base):
         drawn.append(scene.centers[base])
+        assert (samples, max(camera.size)) == (2, 2 * 480)  # smooth edges
         return paint(scene, buffers, camera, samples, base)
 
     monkeypatch.setattr(pictures, "paint", watched)
