@@ -664,8 +664,9 @@ def test_renaming_takes_the_runs_along(tmp_path):
     assert session.name == "lobster"
 
 
-def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path):
-    file = tmp_path / "snake.json"
+@pytest.mark.parametrize("name", ["snake", "snake v2", "snake(2)", "_snake", "x" * 60, "x+y z"])
+def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path, name):
+    file = tmp_path / f"{name}.json"
     examples.snake(3).save(file)
     session = Studio(Folder(tmp_path / "p")).open_file(file)
     session.remove("m2")
