@@ -300,6 +300,8 @@ def test_port_80_needs_no_number_and_sizes_must_be_numbers(ask):
     assert status(sent) == 413
     assert sent[1]["body"] == b"At most 16 MB can be uploaded, got more than that."
     assert status(ask(LOCAL, [HERE, ("content-length", str(LARGEST_BODY))])) == 200
+    scope = {"client": None}  # a digit that is no number, as a server may let through
+    assert LOCAL._objection(scope, {"host": HERE[1], "content-length": "²"})[0] == 413
 
 
 def test_a_port_that_is_taken_is_told_with_the_way_out():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, catalog, examples
+from modurob import ModuleType, Organism, StateError, catalog, examples
 from modurob.scenario.bodies import EXAMPLES
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.presets import PRESETS, PresetFinding
@@ -1811,6 +1811,16 @@ def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
             assert place in picture.content  # turned by a quarter
         page.choose("giusti_a")
         assert desk["dock-picture"].props["aria-label"].startswith(f"{words[:-5]}port ")
+        data = catalog["scout"].model_dump()
+        ports = [{**port, "label": port["label"] - 2} for port in data["ports"]]
+        page.build_panel.add_kinds((ModuleType(**{**data, "name": "own", "ports": ports}),))
+        with page.client:
+            desk["dock-with"].value = 0  # of the sides 0 to 3
+        assert desk["dock-with"].value == 0
+        assert desk["dock-picture"].props["title"] == f"{words}0"
+        assert '="45" y="19">0<' in desk["dock-picture"].content
+        desk.event(page.stage, "turn", {"module": None, "site": ["m0", 2]})
+        assert page.child_port == 1
 
     on_page(work, examples.snake(2))
 
