@@ -2352,6 +2352,38 @@ def test_kinds_of_modules_have_the_color_and_symbol_of_the_stage(on_page):
     on_page(work, examples.snake(3))
 
 
+def test_tables_and_formulas_keep_their_marks_and_nothing_is_chosen_at_first(on_page):
+    """A sanitizer of the browser would take MathML and the names of modules from HTML of ours."""
+
+    async def work(desk):
+        all_open(desk)
+        for part in ("joints", "dh", "lagrange", "equations", "matrices"):
+            desk.click(f"part-{part}")
+            elements = [*desk.page.client.elements.values()]
+            shown = [e for e in elements if isinstance(e, ui.html)]
+            assert len(shown) >= 4
+            assert not any(e.props["sanitize"] for e in shown)
+        names = ("walker-", "preset-", "restore-")
+        chips = [e for e in elements if str(e.props.get("data-testid")).startswith(names)]
+        chips = [e for e in chips if "chip" in e.classes]
+        assert {e.props["data-testid"].split("-")[0] + "-" for e in chips} == {*names}
+        assert not any("on" in e.classes for e in chips)
+
+    on_page(work, examples.snake(3), FOUR_RUNS, hinges="physical")
+
+
+def test_a_change_does_not_move_the_camera_and_the_first_look_does(on_page):
+    async def work(desk):
+        sent = [json.loads(args[0])["rest"] for name, args in desk.told if name == "set_state"]
+        assert [each["fit"] for each in sent] == [True]
+        desk.session.dock("backbone", "m2", 3)
+        desk.page.choose("scout")
+        sent = [json.loads(args[0])["rest"] for name, args in desk.told if name == "set_state"]
+        assert [each["fit"] for each in sent[1:]] == [False, False]
+
+    on_page(work, examples.snake(3))
+
+
 def test_symbols_of_lagranges_equations_are_explained(on_page):
     async def work(desk):
         desk.page.show("understand")
