@@ -737,6 +737,16 @@ def test_distances_up_to_the_tolerance_count():
     assert task.outcome(now, now, 0.02)[2]["is_success"][0]
 
 
+def test_a_latch_without_reach_closes_in_the_pose_itself():
+    env = make("Dock", reach=(0.0, 0.0)).unwrapped
+    env.reset(seed=0)
+    task, now = env.batch.task, env.batch.now
+    level = now._replace(R=np.tile(np.eye(3), (*now.R.shape[:2], 1, 1)))  # without rounding
+    R, p = task.tip_poses(level.R, level.p)
+    task.target[0, :3, :3], task.target[0, :3, 3] = R[0], p[0]
+    assert task.outcome(level, level, 0.02)[2]["is_success"][0]
+
+
 @pytest.mark.parametrize(
     ("way", "angle", "docked"),
     [(0.0049, 0.099, True), (0.0051, 0.0, False), (0.0, 0.101, False), (0.0, -0.101, False)],

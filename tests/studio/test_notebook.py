@@ -8,6 +8,8 @@ from PIL import Image
 
 import modurob as mr
 from modurob import Organism, examples
+from modurob.drawing import charts
+from modurob.studio import exports, notebook
 
 
 def image(bundle):
@@ -19,6 +21,17 @@ def test_an_organism_is_a_picture():
     found = crab._repr_mimebundle_(include=None, exclude=None)
     assert found["text/plain"] == repr(crab)
     assert len(np.unique(image(found).reshape(-1, 3), axis=0)) > 50
+
+
+def test_a_report_has_a_larger_picture(monkeypatch):
+    sizes = []
+    for module in (notebook, exports):
+        monkeypatch.setattr(
+            module, "picture", lambda body, size: sizes.append(size) or charts.blank((1, 1))
+        )
+    notebook.bundle(examples.snake(2))
+    assert exports._image(examples.snake(2)).startswith('<img alt="The organism" src="data:image/')
+    assert sizes == [560, 900]
 
 
 def test_an_incidence_matrix_keeps_its_columns():

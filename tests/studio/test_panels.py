@@ -1821,6 +1821,9 @@ def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
         assert '="45" y="19">0<' in desk["dock-picture"].content
         desk.event(page.stage, "turn", {"module": None, "site": ["m0", 2]})
         assert page.child_port == 1
+        rest = [port for port in ports if port["side"] != 5]  # none on the left: the first one
+        page.build_panel.add_kinds((ModuleType(**{**data, "name": "three", "ports": rest}),))
+        assert desk["dock-picture"].props["aria-label"] == f"{words}{rest[0]['label']}"
 
     on_page(work, examples.snake(2))
 
