@@ -1406,6 +1406,10 @@ def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
         data, name, kind = files.pop()
         assert (name, kind) == ("lobster.modurob.zip", "application/zip")
         assert desk.notes[-1] == "The latest 0 of 2 runs fit into one file."  # they have no files
+        desk.notes.clear()
+        monkeypatch.setattr(imports, "archive", lambda *_: (b"", 2))
+        desk.click("export-archive")
+        assert desk.notes == []
 
     on_page(work, examples.snake(3))
 
@@ -1591,6 +1595,10 @@ def test_a_path_that_was_drawn_tells_how_near_the_joints_come(on_page):
         desk.event(page.stage, "path", {**drawn, "path": [start.tolist()]})
         assert "too short" in desk.notes[count]
         assert len(desk.notes) == count + 1
+        for off, words in ((5e-4, "all along"), (6e-4, "within 1 mm")):
+            desk.session.draw_path = lambda off=off: off
+            page._draw_path()
+            assert f"follow the path {words}: " in desk.notes[-1]
         desk.event(page.stage, "pose", {"m1.joint": 0.4})
         assert desk.session.project.pose["m1.joint"] == 0.4
         desk.event(page.stage, "carry", {"module": "m6", "step": 0})

@@ -172,6 +172,8 @@ def test_a_project_file_is_text_as_it_is_typed_and_steps_are_values(session):
     session.change("größer", None)
     text = to_bytes(session.project)
     assert '"label": "größer"'.encode() in text
+    known = json.loads(text)["past"][-1]["settings"]
+    assert {*known} == NEW_SETTINGS.model_fields_set  # what is as usual is left out
     step = session.project.history.past[-1]
     with pytest.raises(AttributeError):
         step.label = "another"
@@ -213,6 +215,11 @@ def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypat
     assert (session.project.pose, session.settings.duration) == ({}, 2.0)
     session.undo()
     assert session.project.pose == {"m1.hinge": 0.5}
+    now[0], steps = 100.0, len(session.project.history.past)
+    for pause, more in ((0.0, 1), (1.0, 1), (1.1, 2)):  # up to a second later it is the same edit
+        now[0] += pause
+        session.set_pose(**{"m1.hinge": 0.1 * more})
+        assert len(session.project.history.past) == steps + more
 
 
 def test_a_module_moves_with_all_beyond_it(session):
