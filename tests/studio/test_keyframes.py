@@ -77,7 +77,7 @@ def test_a_body_follows_the_path_that_was_drawn_for_it(tmp_path):
     assert session.draw_path(tip, [0.0, 0.0, 0.0], path.tolist()) < 1e-9
     assert session.settings.motion == "spline"
     kept = session.settings.points["time"]
-    np.testing.assert_allclose(kept, np.arange(16) * 2.0 / 15, atol=1e-6)  # written to a microsecond
+    np.testing.assert_allclose(kept, np.arange(16) * 2.0 / 15, atol=1e-6)  # in microseconds
     assert all(round(time, 6) == time for time in kept)
 
     times = np.linspace(0.0, 2.0, 101)
