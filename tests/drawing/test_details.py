@@ -65,6 +65,7 @@ def test_rays_that_rise_meet_no_floor():
     middle = view.project(view.center)[0]
     assert np.isnan(view.on_floor(middle + np.array([0, 250]), -1.0)).all()
     assert np.isfinite(view.on_floor(middle, -1.0)).all()
+    assert np.isnan(view.on_floor(middle, float(view.eye[2]))).all()  # the eye is in the floor
 
 
 def test_floors_of_small_scenes_are_met_and_thin_scenes_have_thin_pictures():
@@ -151,6 +152,13 @@ def test_each_pixel_shows_the_nearest_facet_that_its_ray_meets():
     np.testing.assert_array_equal(buffers.surface[certain], surface[certain])
     np.testing.assert_allclose(buffers.nearness[certain], nearness[certain], rtol=1e-5)
     np.testing.assert_allclose(buffers.shade[certain], shade[certain], rtol=1e-5)
+
+
+def test_a_pixel_belongs_to_both_of_two_polygons_whose_edge_goes_through_its_center():
+    """Else there would be a seam between them."""
+    rim = np.array([[0.5, 0.5], [2.5, 0.5], [2.5, 2.5], [0.5, 2.5]])
+    _, inside, _, _ = raster.cover(rim, (9, 9))
+    assert inside.tolist() == [[True] * 3] * 3
 
 
 def test_edges_are_both_sides_of_a_change():
@@ -490,6 +498,14 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     np.testing.assert_allclose(other, spots[::-1])
 
 
+def test_labels_at_one_place_go_to_both_sides_and_half_a_pixel_is_no_overlap():
+    sizes = np.full((2, 2), [40.0, 10])
+    spots = pictures.spread(np.full((2, 2), 50.0), sizes, (200, 100))
+    assert spots[0, 0] < 50 < spots[1, 0]
+    near = np.array([[50.0, 50], [89.5, 50]])
+    np.testing.assert_array_equal(pictures.spread(near, sizes, (200, 100)), near)
+
+
 def test_labels_give_way_where_they_overlap_by_the_smaller_share():
     """By 9 of 40 across and 4 of 10 up."""
     places = np.array([[50.0, 50], [81, 56]])
@@ -568,7 +584,8 @@ def test_long_organisms_lie_across_and_flat_ones_are_seen_from_above():
     assert pictures._view(turned)[0] == pytest.approx(-90 - azimuth)
     assert pictures._view(snake._replace(points=snake.points * [1, 1, 9]))[1] == 22.0
     plate = np.array([[x, y, z] for x in (-1.0, 1) for y in (-2.0, 2) for z in (-1.0, 1)])
-    for height, expected in ((0.89, 40.0), (0.91, 22.0)):  # 0.45 of the longer side
+    assert pictures._view(snake._replace(points=CUBE))[0] == -62.0  # as wide as it is deep
+    for height, expected in ((0.89, 40.0), (0.9, 22.0), (0.91, 22.0)):  # 0.45 of the longer side
         for points in (plate, plate[:, [1, 0, 2]]):
             flat = snake._replace(points=points * [1, 1, height])
             assert pictures._view(flat)[1] == expected

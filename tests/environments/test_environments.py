@@ -204,7 +204,7 @@ def test_pushes_go_in_all_directions_alike_and_are_evenly_strong():
 @pytest.mark.parametrize(
     ("tilt", "height", "fallen"),
     [(0.0, 1.0, False), (0.69, 1.0, False), (0.71, 1.0, True), (-0.71, 1.0, True),
-     (0.0, 0.71, False), (0.0, 0.69, True)],
+     (0.0, 0.71, False), (0.0, 0.7, False), (0.0, 0.69, True)],
 )  # fmt: skip
 def test_a_body_has_fallen_by_its_tilt_or_its_height(tilt, height, fallen):
     env = make("Balance", start_noise=0.0, push=0.0).unwrapped
@@ -590,7 +590,7 @@ def test_without_gymnasium_the_error_says_how_to_install_it():
 def test_starts_lie_within_limits_up_to_rounding():
     limited = SNAKE.with_parameters(limits=(-0.3, 0.2))
     base = [0, 0, 0.5, 1, 0, 0, 0]
-    for off, within in ((5e-10, True), (1e-6, False)):
+    for off, within in ((5e-10, True), (1e-9, True), (1e-6, False)):
         for joint in (0.2 + off, -0.3 - off):
             start = np.array([*base, 0.1, joint, 0.0])
             if within:
@@ -691,6 +691,14 @@ def test_observations_of_free_bodies_are_those_of_their_bases():
     expected = [[height], R.T @ [1, 0, 0], R.T @ [0, 0, 1], v[:6], q[7:], v[6:], action]
     np.testing.assert_allclose(seen, np.concatenate(expected), rtol=1e-6, atol=1e-6)
     assert np.linalg.norm(v[:6]) > 1e-3
+
+
+def test_a_body_that_has_not_moved_stands_whatever_tilt_is_a_fall():
+    env = make("Balance", largest_tilt=0.0, start_noise=0.0, push=0.0).unwrapped
+    env.reset(seed=0)
+    now = env.batch.now
+    np.testing.assert_array_equal(now.R[0, 0], np.eye(3))
+    assert not env.batch.task.outcome(now, now, 0.02)[1][0]
 
 
 def test_tilts_are_numbers_in_spite_of_rounding():

@@ -352,6 +352,25 @@ def test_guesses_that_are_long_ago_are_forgotten_one_by_one(ask, monkeypatch):
     assert status(ask(guard, [HERE], query=wrong)) == 429
 
 
+def test_a_guess_is_forgotten_after_a_minute_and_few_addresses_are_no_attack(ask, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(guards.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(guards, "MOST_ADDRESSES", 2)
+    monkeypatch.setattr(guards, "TRIES", 1)
+    guard = Guard(app, 8350, token="correct horse")
+
+    def guess(client):
+        return status(ask(guard, [HERE], query=b"token=guess", client=client))
+
+    assert [guess("10.0.0.1"), guess("10.0.0.1")] == [401, 429]
+    now[0] = guards.TRIES_S  # as the message says
+    assert guess("10.0.0.1") == 401
+    now[0] += 1.0
+    assert [guess("10.0.0.2"), guess("10.0.0.3"), guess("10.0.0.4")] == [401, 401, 429]
+    now[0] = 2 * guards.TRIES_S  # the first address is forgotten: two are left
+    assert guess("10.0.0.4") == 401
+
+
 def test_reasons_for_a_socket_are_short_enough_for_its_protocol(ask):
     origin = ("origin", "http://" + "evil." * 60 + "example")
     (closed,) = ask(LOCAL, [HERE, origin], kind="websocket")

@@ -113,6 +113,9 @@ def test_keyframes_at_nearly_the_same_time_are_one():
     assert keyframes.with_frame(first, KeyFrame(1.001, {"a": 0.3}))["a"] == (0.1, 0.3, 0.2)
     assert keyframes.without(first, 1.0 - 5e-7) == {"time": (2.0,), "a": (0.2,)}
     assert keyframes.without(first, 1.01) == first
+    zero = keyframes.rows([KeyFrame(0.0, {"a": 0.1})])
+    assert keyframes.with_frame(zero, KeyFrame(1e-6, {"a": 0.3})) == {"time": (1e-6,), "a": (0.3,)}
+    assert keyframes.without(zero, 1e-6) == {}
     assert keyframes.frames({}) == []
     with pytest.raises(StateError, match="must be 0 or more, got inf"):
         keyframes.with_frame(first, KeyFrame(float("inf"), {}))

@@ -70,5 +70,16 @@ def test_a_run_is_a_plot_and_what_cannot_be_drawn_is_text():
     assert bare._repr_mimebundle_() == {"text/plain": repr(bare)}
 
 
+def test_bodies_and_formulas_are_shown_up_to_their_limits(monkeypatch):
+    monkeypatch.setattr(notebook, "picture", lambda body, size: charts.blank((1, 1)))
+    crane = examples.crane().equations(hinges="physical")
+    length = len(crane.mathml())
+    for more, shown in ((0, True), (-1, False)):
+        monkeypatch.setattr(notebook, "MOST_MODULES", 2 + more)
+        assert ("image/png" in notebook.bundle(examples.snake(2))) is shown
+        monkeypatch.setattr(notebook, "LONGEST_FORMULAS", length + more)
+        assert ("text/html" in notebook.bundle(crane)) is shown
+
+
 def test_large_bodies_are_not_drawn_unasked():
     assert set(examples.snake(201)._repr_mimebundle_()) == {"text/plain"}

@@ -24,6 +24,7 @@ from modurob.organism.examples import _from_rows
 from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
+from modurob.studio import project as project_module
 from modurob.studio import saver as saver_module
 from modurob.studio import session as session_module
 from modurob.studio import studio as studio_module
@@ -781,6 +782,18 @@ def test_a_long_history_of_a_large_body_leaves_a_file_that_can_be_shared(session
     content = to_bytes(session.project)
     assert len(content) < LARGEST_BODY
     assert json.loads(content)["past"][-1]["label"] == "step 59"
+
+
+def test_a_file_has_as_many_steps_as_fit(session, monkeypatch):
+    session.dock("scout")
+    session.change("none", None)
+    session.change("none again", None)
+    lengths = [len(step.text) for step in session.project.history.past]
+    for room, kept in ((sum(lengths), 3), (sum(lengths) - 1, 2), (lengths[-1], 1), (0, 0)):
+        monkeypatch.setattr(project_module, "LONGEST_HISTORY", room)
+        past = json.loads(to_bytes(session.project))["past"]
+        labels = [step.label for step in session.project.history.past]
+        assert [step["label"] for step in past] == labels[3 - kept :]
 
 
 def test_datasheets_of_users_are_read_from_bytes():
