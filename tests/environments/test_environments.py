@@ -434,6 +434,11 @@ def test_targets_are_balls_or_modules_that_wait_to_be_docked():
     assert np.linalg.norm(partner.centers[0] - T[:3, 3]) == pytest.approx(np.linalg.norm(outward))
     middle = partner.points.mean(axis=0) - T[:3, 3]
     assert middle @ T[:3, 2] > 0
+    alone = mr.Organism.start(kind)
+    model = alone.model("physical", "free")
+    own = scene.build(alone, model, model.neutral()).points
+    pose = T @ np.diag([1.0, -1, -1, 1]) @ np.linalg.inv(kind.port_pose(tip.port))  # no turn
+    np.testing.assert_allclose(partner.points, own @ pose[:3, :3].T + pose[:3, 3], atol=ROUNDING)
 
 
 def test_marks_on_the_floor_stay_while_the_view_moves():
@@ -642,6 +647,14 @@ def test_actions_beyond_one_count_as_one():
         env.reset(seed=0)
         ends.append(env.step(action)[0])
     np.testing.assert_array_equal(*ends)
+
+
+def test_an_episode_starts_without_an_action():
+    env = make("Reach", start_noise=0.0).unwrapped
+    first = env.reset(seed=0)[0]
+    env.step(np.ones(3))
+    np.testing.assert_array_equal(env.reset(seed=0)[0], first)
+    assert not env.batch.action.any()
 
 
 def test_a_run_starts_with_servos_at_rest():

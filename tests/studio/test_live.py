@@ -13,7 +13,7 @@ from modurob import StateError, Trajectory, examples
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
 from modurob.organism import Organism
-from modurob.studio import live
+from modurob.studio import live, view_data
 from modurob.studio.folder import Folder
 from modurob.studio.jobs import JobCanceled
 from modurob.studio.live import LiveOptions, LiveRobot
@@ -102,6 +102,9 @@ def test_ghosts_stand_where_the_missing_module_was(robot):
     assert [m["name"] for m in scene.data()["cast"]["modules"]] == ["m0", "m1"]
     # poses of the whole body, of which only the missing module is drawn
     assert np.allclose(robot.frame(scene)["ghosts"], before, atol=SETTLED)
+    still = scene.poses({})  # what was not measured yet is at zero
+    for key, model in (("poses", scene.model), ("ghosts", scene.planned_model)):
+        np.testing.assert_allclose(still[key], view_data.poses(model, np.zeros(model.nq)))
     robot.plug(TIP)
     assert robot.bus.run(lambda: robot.bus.settled(3))
     assert set(robot.states().values()) == {"found"}

@@ -1095,6 +1095,8 @@ def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page,
         desk["live-torque"].value = None
         await click("live-push", "push", "m1", [0.0, 0.0, 0.0])
         assert desk["live-payload"].value == 0.0
+        steps = [desk[f"live-{name}"].props["step"] for name in ("payload", "torque")]
+        assert steps == [0.1, 0.5]
         desk["live-payload"].value = 0.75
         await click("live-load", "payload", "m1", 0.75)
         assert desk["live-payload"].value == 0.75

@@ -181,6 +181,19 @@ def test_a_project_file_is_text_as_it_is_typed_and_steps_are_values(session):
     assert len({step, replace(step)}) == 2
 
 
+def test_what_is_no_number_is_not_written(session):
+    session.dock("scout")
+    for broken in (float("nan"), float("inf")):
+        session.project.pose["m0.hinge"] = broken
+        with pytest.raises(ValueError, match="Out of range float values"):
+            to_bytes(session.project)
+        session.project.history.remember("pose", dict(session.project.pose))
+        session.project.pose.clear()
+        with pytest.raises(ValueError, match="Out of range float values"):
+            to_bytes(session.project)
+        session.project.history.past.pop()
+
+
 def test_a_new_project_has_settings_with_which_a_wave_can_be_seen():
     """Documented in the guide of the studio, or chosen so that a run is quick."""
     changed = {name: getattr(NEW_SETTINGS, name) for name in NEW_SETTINGS.model_fields_set}
@@ -578,6 +591,12 @@ def test_saver_pauses_between_two_writes_but_not_before_a_flush(monkeypatch):
     assert disk.written == [b"1"]
     flushed(saver)
     assert disk.written == [b"1", b"2"]
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    saver.submit(lambda: b"3")  # is not hurried by the flush before
+    time.sleep(0.02)
+    assert disk.written == [b"1", b"2"]
+    flushed(saver)
+    assert disk.written == [b"1", b"2", b"3"]
 
 
 def test_saver_tells_why_it_could_not_write_and_recovers(tmp_path):

@@ -168,6 +168,7 @@ def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_p
     stored = json.loads((tmp_path / "1.json").read_text())
     assert mr.Scenario.load(tmp_path / "1.scenario.json") == scenario
     assert 0 < record.took < LONG_S
+    assert (record.number, record.status, record.seconds) == (1, "finished", 0.1)
     assert "load" in [tint["key"] for tint in stored["tints"]]  # of the one docking
     shown = content(exports.make("viewer-run", asked, lambda done: None).decode())["run"]
     assert {key: shown[key] for key in stored} == stored  # plots with errors, events, colors
