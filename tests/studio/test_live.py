@@ -385,8 +385,10 @@ def test_the_clock_is_told_in_cycles_of_the_last_second_and_their_lateness(robot
     assert robot.clock_line().startswith("133 cycles/s")  # 120 in 0.9 s
     now[0], robot.clock.ticks = 101.2, 224
     assert robot.clock_line().startswith("106 cycles/s")  # 74 since 100.5: a second back
-    now[0], robot.clock.ticks = 110.0, 312
-    assert robot.clock_line().startswith("10 cycles/s")  # 88 in 8.8 s: it was not asked meanwhile
+    now[0], robot.clock.ticks = 101.5, 290
+    assert robot.clock_line().startswith("200 cycles/s")  # 120 since 100.9: 100.5 is a second ago
+    now[0], robot.clock.ticks = 110.0, 375
+    assert robot.clock_line().startswith("10 cycles/s")  # 85 in 8.5 s: it was not asked meanwhile
 
 
 def test_errors_of_the_bus_are_kept_in_one_line(robot):

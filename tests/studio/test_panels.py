@@ -861,6 +861,9 @@ def test_matrices_need_two_modules_and_have_a_largest_size(on_page, monkeypatch)
         await desk.settled()
         assert desk.all("aim")
         assert not desk.all("idtl")
+        monkeypatch.setattr(tables, "MOST_MODULES", 2)
+        desk.click("part-matrices")
+        assert desk.all("aim")
         monkeypatch.setattr(tables, "MOST_MODULES", 1)
         desk.click("part-matrices")
         assert not desk.all("aim")
@@ -899,7 +902,7 @@ def test_equations_are_asked_for_entry_by_entry(on_page, monkeypatch):
     on_page(work, examples.crab())
 
 
-@pytest.mark.parametrize(("modules", "typed"), [(3, False), (14, True)])
+@pytest.mark.parametrize(("modules", "typed"), [(3, False), (13, False), (14, True)])
 def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, typed):
     async def work(desk):
         panel, asked = desk.page.panels["understand"], []
@@ -920,6 +923,11 @@ def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, t
             desk.event(field, "keydown.enter")
             await turns()
             assert asked[-1] == "M[13,2]"
+        for most, shown in ((modules - 1, 1), (modules - 2, 0)):  # a joint less than modules
+            monkeypatch.setattr(understand_panel, "MOST_COLORED", most)
+            desk.click("part-equations")
+            await turns()
+            assert len(desk.all("entries")) == shown
 
     on_page(work, examples.snake(modules))
 
@@ -1511,6 +1519,11 @@ def test_projects_are_searched_duplicated_and_deleted_after_a_question(on_page, 
             desk["search-projects"].value = ""
         assert len(listed()) == 2
         assert "The latest 2 of 4; search to find others." in desk.texts(desk.page.client.layout)
+        monkeypatch.setattr(project_panel, "MOST_PROJECTS", 4)
+        with desk.page.client:
+            desk["search-projects"].value = " "
+        assert len(listed()) == 4
+        assert "The latest" not in " ".join(desk.texts(desk.page.client.layout))
 
     on_page(work, examples.snake(3))
 

@@ -211,6 +211,10 @@ def test_a_project_that_cannot_be_opened_says_why_and_offers_a_new_one(visit, mo
     texts, _, _ = visit("a/b")
     assert "a/b" in texts[0]
     assert texts[1:] == ["The file is as it was. Open another project, or start a new one."]
+    monkeypatch.setattr(server, "MOST_PAGES", len(Client.instances) + 1)
+    texts, _, _ = visit("robot")
+    assert texts == []
+    Shown.told.clear()
     monkeypatch.setattr(server, "MOST_PAGES", len(Client.instances))
     texts, _, _ = visit("robot")  # one more
     assert texts[0].endswith("pages are open already: close some, and reload this one")

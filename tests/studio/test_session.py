@@ -1058,6 +1058,10 @@ def test_names_of_pages_are_promised_for_a_while_and_not_without_end(tmp_path, m
     now[0] += 1.0
     assert studio.reserve() == "organism 2"
     assert studio.reserve() == "organism 3"  # the oldest promise is broken: two are remembered
+    now[0] = 2000.0
+    assert studio.reserve() == "organism"
+    now[0] += 60.0
+    assert studio.reserve() == "organism"
 
 
 @pytest.mark.parametrize(("seconds", "fits"), [(600.0, True), (601.0, False)])
