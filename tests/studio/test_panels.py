@@ -656,6 +656,12 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         assert "Step 1 of 6" in desk.texts(page.tour.root)
         hint = desk.sent("set_hint")[0]
         assert {"x", "y", "click"} == hint.keys()
+        desk.session.dock("scout")
+        await desk.settled()
+        hint = desk.sent("set_hint")[0]
+        assert (hint["x"], hint["y"]) == (0, 1)  # at side 3, which looks along y
+        assert (hint["click"]["module"], hint["click"]["port"]) == ("m0", 3)
+        assert "Step 2 of 6" in desk.texts(page.tour.root)
         page.show("move")
         assert desk["tour-text"].text == "The guide goes on under Build (Alt+1)."
         started: list[str] = []
