@@ -1914,6 +1914,27 @@ def test_numbers_of_modules_that_cannot_be_are_told_at_their_fields(on_page):
     on_page(work, examples.snake(2))
 
 
+def test_errors_at_fields_are_short_and_without_the_name_of_the_field(on_page, monkeypatch):
+    async def work(desk):
+        desk.page.show("move")
+
+        def refuse(*names, **changes):
+            raise StateError(words)
+
+        monkeypatch.setattr(desk.session, "edit_settings", refuse)
+        monkeypatch.setattr(desk.session, "edit_parameters", refuse)
+        with desk.page.client:
+            for k, words in enumerate(("Duration: " + "y" * 91, "z" * 91)):
+                desk["set-duration"].value = 7 + k
+                assert desk["set-duration"].error == words[-1] * 90
+        desk["parameter-mass"].value = 3.0
+        desk.click("apply-parameters")
+        assert desk["parameter-mass"].error == "z" * 90
+        assert desk.notes[-1] == "Z" + "z" * 90  # all of it below
+
+    on_page(work, examples.snake(2))
+
+
 def test_events_need_a_second_module_and_a_port_that_mates(on_page):
     async def work(desk):
         page, editor = desk.page, desk.page.move_panel.events._box
