@@ -266,8 +266,11 @@ def test_the_end_keeps_a_record_that_is_being_made(session, awaited):
     awaited(session.live.start(LiveOptions()))
     session.live.robot.record()
     run(session.live.robot, 0.1)
+    told = []
+    session.listen(lambda topic: told.append((topic, session.live.on)))
     awaited(session.live.end())
     assert len(session.runs) == 1
+    assert told == [("runs", True), ("live", False)]  # pages hear when everything is off
 
 
 def test_a_start_that_fails_or_is_ended_leaves_nothing_on(session, awaited):
