@@ -1074,6 +1074,29 @@ def test_a_run_of_ten_minutes_is_the_longest(session, seconds, fits):
             session.edit_settings(duration=seconds)
 
 
+def test_the_end_of_a_studio_writes_what_is_left_and_switches_robots_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    studio, closed = Studio(Folder(tmp_path)), []
+    session = studio.new("a", Project())
+    session.dock("scout")
+    monkeypatch.setattr(session.live, "close", lambda: closed.append(session.saver.idle))
+    assert not studio.folder.has("a")
+    studio.end()
+    assert studio.folder.read("a").organism == session.organism
+    assert closed == [True]
+
+
+def test_a_project_is_deleted_with_its_last_edit_and_does_not_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("a", Project())
+    session.dock("scout")
+    (file,) = studio.delete("a").iterdir()
+    session.saver.flush()
+    assert not studio.folder.has("a")
+    assert json.loads(file.read_text())["organism"] is not None
+
+
 def test_a_project_that_is_shown_is_kept_and_another_one_is_let_go(tmp_path):
     studio = Studio(Folder(tmp_path))
     session = studio.new("crab", Project())
