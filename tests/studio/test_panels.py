@@ -7,6 +7,7 @@ import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -1979,6 +1980,20 @@ def test_a_dialog_is_gone_when_it_closes_and_tells_so(on_page):
             desk.event(dialog, "hide")
             assert dialog.is_deleted
         assert told == ["closed"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_page_that_is_left_follows_nothing_and_ends_its_processes(on_page):
+    async def work(desk):
+        page, ended = desk.page, []
+        for name, panel in page.panels.items():
+            panel.close = partial(ended.append, name)
+        page.figures.close = partial(ended.append, "figures")
+        page.studio.close = lambda session: ended.append((session, session.watched))
+        assert desk.session.watched
+        page.leave()
+        assert ended == ["figures", *page.panels, (desk.session, False)]
 
     on_page(work, examples.snake(2))
 

@@ -1086,6 +1086,22 @@ def test_the_end_of_a_studio_writes_what_is_left_and_switches_robots_off(tmp_pat
     assert closed == [True]
 
 
+def test_a_project_is_written_before_it_gets_another_name(session, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    there, rename = [], session.folder.rename
+
+    def watched(old, new):
+        there.append((session.folder.has(old), session.saver.idle))
+        rename(old, new)
+
+    monkeypatch.setattr(session.folder, "rename", watched)
+    session.dock("scout")
+    session.rename("lobster")
+    session.saver.flush()
+    assert there == [(True, True)]
+    assert [entry.name for entry in session.folder.entries()] == ["lobster"]
+
+
 def test_a_project_is_deleted_with_its_last_edit_and_does_not_come_back(tmp_path, monkeypatch):
     monkeypatch.setattr(saver_module, "LATER_S", 60.0)
     studio = Studio(Folder(tmp_path))
