@@ -1994,6 +1994,10 @@ def test_a_page_that_is_left_follows_nothing_and_ends_its_processes(on_page):
         assert desk.session.watched
         page.leave()
         assert ended == ["figures", *page.panels, (desk.session, False)]
+        panel = page.panels["understand"]
+        panel.worker.close = partial(ended.append, "equations")
+        type(panel).close(panel)
+        assert ended[-1] == "equations"
 
     on_page(work, examples.snake(2))
 
