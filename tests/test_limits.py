@@ -36,7 +36,27 @@ from modurob.scenario import bodies
 from modurob.scenario import scenario as scenarios
 from modurob.sim.output import export
 from modurob.stepping import base as stepping_base
-from modurob.studio import project, signals
+from modurob.studio import (
+    edits,
+    exports,
+    formulas,
+    guard,
+    imports,
+    jobs,
+    keyframes,
+    live,
+    live_session,
+    notebook,
+    project,
+    run_table,
+    runs,
+    saver,
+    session,
+    signals,
+    tables,
+    viewer,
+)
+from modurob.studio import studio as studios
 from oracles import complains
 
 CRAB = examples.crab()
@@ -130,6 +150,43 @@ def test_whole_numbers_of_a_document_have_64_bits():
     for number in (2**64, -(2**64)):
         with complains(FileError, "it: [0]: a whole number of more than 64 bits"):
             files.parse_json(f"[{number}]", "it")
+
+
+STUDIO = [
+    (edits, {"MOST_SITES": 400}),
+    (exports, {"MOST_ENTRIES": 90}),
+    (formulas, {"MOST_TERMS": 120, "UNFOLDED": 16, "DIGITS": 5}),
+    (guard, {
+        "LARGEST_BODY": 16 * 2**20, "TRIES": 10, "TRIES_S": 60, "MOST_ADDRESSES": 1000,
+    }),
+    (imports, {
+        "LARGEST_MEMBER": 64 * 2**20, "LARGEST_UNPACKED": 256 * 2**20, "MOST_MEMBERS": 2000,
+    }),
+    (jobs, {"POLL_S": 0.03, "REPORT_S": 0.1, "END_S": 2}),
+    (keyframes, {"SAME_S": 1e-6, "ON_PATH": 16, "SHORTEST_M": 1e-3}),
+    (live, {"PERIOD_S": 0.005, "FOUND_S": 10, "PUSH_S": 0.1, "CLOCK_S": 1}),
+    (live_session, {"MOST_MODULES": 60}),
+    (notebook, {
+        "PICTURE_PX": 560, "PICTURE_DPI": 100, "MOST_MODULES": 200, "LONGEST_FORMULAS": 60_000,
+    }),
+    (project, {
+        "DEPTH": 200, "KEPT": 50, "LONGEST_S": 600, "LONGEST_LABEL": 200,
+        "LONGEST_HISTORY": 4 * 2**20,
+    }),
+    (run_table, {"MOST_TAGS": 4, "LONGEST": 32}),
+    (runs, {"FRAME_S": 0.01, "MOST_FRAMES": 4000}),
+    (saver, {"FLUSH_S": 30, "LATER_S": 0.05, "PAUSE_S": 0.3}),
+    (session, {"MOST_POINTS": 200, "ONE_STEP_S": 1}),
+    (signals, {"MOST_POINTS": 1500, "MOST_LINES": 60, "MOST_FORCES": 20_000, "SIGMAS": 3}),
+    (studios, {"RESERVED_S": 60, "MOST_RESERVED": 100}),
+    (tables, {"MOST_MODULES": 60, "MOST_ROWS": 200, "LARGEST_LABELED": 12}),
+    (viewer, {"FRAMES_PER_S": 30, "FEWEST_FRAMES": 120, "MOST_FRAMES": 1200}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "documented"), STUDIO, ids=lambda x: getattr(x, "__name__", ""))
+def test_limits_of_the_studio_are_those_that_are_written_here_on_purpose(module, documented):
+    assert {name: getattr(module, name) for name in documented} == documented
 
 
 # -- numbers ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ def test_rays_that_rise_meet_no_floor():
     middle = view.project(view.center)[0]
     assert np.isnan(view.on_floor(middle + np.array([0, 250]), -1.0)).all()
     assert np.isfinite(view.on_floor(middle, -1.0)).all()
+    assert np.isnan(view.on_floor(middle, float(view.eye[2]))).all()  # the eye is in the floor
 
 
 def test_floors_of_small_scenes_are_met_and_thin_scenes_have_thin_pictures():
@@ -152,6 +154,13 @@ def test_each_pixel_shows_the_nearest_facet_that_its_ray_meets():
     np.testing.assert_allclose(buffers.shade[certain], shade[certain], rtol=1e-5)
 
 
+def test_a_pixel_belongs_to_both_of_two_polygons_whose_edge_goes_through_its_center():
+    """Else there would be a seam between them."""
+    rim = np.array([[0.5, 0.5], [2.5, 0.5], [2.5, 2.5], [0.5, 2.5]])
+    _, inside, _, _ = raster.cover(rim, (9, 9))
+    assert inside.tolist() == [[True] * 3] * 3
+
+
 def test_edges_are_both_sides_of_a_change():
     surface = np.array([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [2, 0, 0, 1]])
     assert raster.edges(surface).tolist() == [
@@ -192,6 +201,15 @@ def test_of_two_facets_in_one_plane_the_first_stays():
     facets = [raster.Facet(corners, np.ones(4), k) for k in (7, 8)]
     view = camera.fit(corners, 0.0, 60.0, 60)
     assert set(np.unique(raster.rasterize(facets, view).surface)) == {raster.NOTHING, 7}
+
+
+def test_facets_are_invisible_edge_on():
+    facet = raster.Facet(
+        np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]), np.ones(4), 0
+    )
+    assert [*raster.facing_facets([facet], np.array([9.0, 0, 0]))] == []
+    ((_, _, facing),) = raster.facing_facets([facet], np.array([9.0, 0, 0.5]))
+    assert facing == pytest.approx(4 * 0.5)  # its area times the height of the eye
 
 
 # -- scene -----------------------------------------------------------------------------------------
@@ -376,11 +394,13 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
         )
         for row in (0, 1, 99)
     ]
-    mine = found.owner[buffers.surface] == 0
+    owner = np.where(buffers.surface == raster.NOTHING, -1, found.owner[buffers.surface])
     assert outlined[0].sum() > 1000
     assert not outlined[2].any()
     assert not (outlined[0] & outlined[1]).any()
-    assert np.all(mine[outlined[0]])
+    assert np.all(owner[outlined[0]] == 0)
+    assert np.all(owner[outlined[1]] == 1)
+    assert outlined[1].sum() > 1000, outlined[1].sum()
     gray = np.ptp(image, axis=2) < 1e-6
     floor = gray & (image[..., 0] > 0.7)
     assert image[floor].min() == pytest.approx(0.8, abs=0.02)  # a fifth darker
@@ -418,6 +438,31 @@ def test_the_shadow_is_that_of_parallel_light_with_soft_borders(size, floor):
     assert min(half.sum(), (outside > 3 * blur).sum()) > 50
 
 
+def test_the_shadow_of_what_looks_the_same_from_both_sides_does_so_too():
+    """At places around the middle; and there is none beyond the horizon."""
+    box = solids.polygons("box", (0.4, 0.3, 0.2), 4)
+    facets = [raster.Facet(each.corners, np.ones(4), 0) for each in box]
+    corners = np.concatenate([each.corners for each in box])
+    none = np.zeros((0, 2, 3))
+    found = scene.Scene(facets, np.ones((1, 3)), np.zeros(1, int), corners, corners[:1], none)
+    shadow = scene.on_floor(corners, found.floor)[:, :2]
+    middle, half = shadow.mean(axis=0), np.ptp(shadow, axis=0) / 2
+    around = half * np.array([[1, 0.2], [0, 1], [-0.8, 0.9], [0.5, 0.5]])
+    asked = []
+
+    def places(pixels, floor):
+        asked.append(pixels)
+        return np.stack([middle + around, middle - around, np.full((4, 2), np.nan)])
+
+    view = SimpleNamespace(size=(8, 6), on_floor=places)
+    one, other, beyond = raster._shadow(found, view, 2)
+    np.testing.assert_allclose(one, other, atol=0.06)  # a texel is 0.04
+    assert 0.2 < one[0] < 0.8  # at the border
+    assert not beyond.any()
+    assert asked[0][0].tolist() == [[1, 1], [3, 1], [5, 1], [7, 1]]  # middles of two by two pixels
+    assert asked[0].shape == (3, 4, 2)
+
+
 @pytest.mark.parametrize(("longest", "thickness"), [(500, 2), (100, 1), (1250, 5)])
 def test_the_outline_is_a_border_within_the_pixels_of_the_base(longest, thickness):
     mine, image = np.zeros((20, 30), dtype=bool), np.ones((20, 30, 3))
@@ -451,6 +496,14 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     assert spots[1, 1] - spots[0, 1] == pytest.approx(10 - 4 / 9)  # a third each, twice
     other = pictures.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
     np.testing.assert_allclose(other, spots[::-1])
+
+
+def test_labels_at_one_place_go_to_both_sides_and_half_a_pixel_is_no_overlap():
+    sizes = np.full((2, 2), [40.0, 10])
+    spots = pictures.spread(np.full((2, 2), 50.0), sizes, (200, 100))
+    assert spots[0, 0] < 50 < spots[1, 0]
+    near = np.array([[50.0, 50], [89.5, 50]])
+    np.testing.assert_array_equal(pictures.spread(near, sizes, (200, 100)), near)
 
 
 def test_labels_give_way_where_they_overlap_by_the_smaller_share():
@@ -531,7 +584,8 @@ def test_long_organisms_lie_across_and_flat_ones_are_seen_from_above():
     assert pictures._view(turned)[0] == pytest.approx(-90 - azimuth)
     assert pictures._view(snake._replace(points=snake.points * [1, 1, 9]))[1] == 22.0
     plate = np.array([[x, y, z] for x in (-1.0, 1) for y in (-2.0, 2) for z in (-1.0, 1)])
-    for height, expected in ((0.89, 40.0), (0.91, 22.0)):  # 0.45 of the longer side
+    assert pictures._view(snake._replace(points=CUBE))[0] == -62.0  # as wide as it is deep
+    for height, expected in ((0.89, 40.0), (0.9, 22.0), (0.91, 22.0)):  # 0.45 of the longer side
         for points in (plate, plate[:, [1, 0, 2]]):
             flat = snake._replace(points=points * [1, 1, height])
             assert pictures._view(flat)[1] == expected
@@ -604,7 +658,7 @@ def test_axes_are_solid_outside_of_their_cube_and_dotted_inside():
     snake = mr.examples.snake(2)
     figure = pictures.picture(snake, labels=False, view=(-90.0, 30.0), size=300)
     dotted, seen = figure.axes[0].get_lines()
-    assert dotted.get_linestyle() != "-"
+    assert dotted._unscaled_dash_pattern == (0, (1, 2))
     assert seen.get_linestyle() == "-"
     assert dotted.get_linewidth() < seen.get_linewidth() <= 2
     assert figure.axes[0].get_xlim() == (0, round(100 * figure.get_figwidth()))
@@ -640,6 +694,14 @@ def test_names_that_were_pushed_away_have_a_line_to_their_module(monkeypatch):
     line, dot = plane.get_lines()
     np.testing.assert_allclose(line.get_xydata(), [seen[0][0], seen[1][0]])
     np.testing.assert_allclose(dot.get_xydata(), [seen[0][0]])
+    assert (line.get_linewidth() < 1, 2 < dot.get_markersize() < 4) == (True, True)
+
+
+def test_names_have_up_to_14_letters(monkeypatch):
+    pair, used = mr.examples.snake(2).rename({"m0": "n" * 14, "m1": "n" * 15}), []
+    monkeypatch.setattr(pictures, "_label", lambda *given: used.append(given[2]))
+    pictures.picture(pair, axes=False, size=100)
+    assert used == ["n" * 7 + "…" + "n" * 6, "n" * 14 + " · base"]
 
 
 @pytest.mark.parametrize(("side", "points"), [(40, 6.0), (120, 10.2), (400, 13.0)])
@@ -713,6 +775,7 @@ def test_charts_are_light():
         title = legend.get_title()
         assert (title.get_text(), title.get_fontsize()) == ("joints", 8.5)
         assert not legend.get_frame_on()
+        assert (1.5 < legend.handlelength < 2.5, legend.borderaxespad < 0.5) == (True, True)
         corner = plane.transAxes.inverted().transform(legend.get_bbox_to_anchor().get_points()[0])
         assert corner == pytest.approx([1.005, 1.02])  # beside the axes
 

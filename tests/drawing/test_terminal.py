@@ -209,6 +209,9 @@ def test_boxes_fill_the_width_to_the_last_column_and_trees_end_their_last_branch
     pair = mr.Organism.start("backbone").dock("m0", 2, "m1", 5)
     assert draw(pair, 28) == draw(pair)
     assert draw(pair, 27) == pair.to_grid()
+    widest = max(map(len, pair.to_grid().splitlines()))
+    assert draw(pair, widest) == pair.to_grid()
+    assert draw(pair, widest - 1).startswith("m0 backbone (base)\n")
     star = mr.Organism.start("superbot", "s")
     for port in (2, 3, 4):
         star = star.dock("s", port, f"s{port}", 1)

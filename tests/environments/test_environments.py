@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 import modurob as mr
 
@@ -203,7 +204,7 @@ def test_pushes_go_in_all_directions_alike_and_are_evenly_strong():
 @pytest.mark.parametrize(
     ("tilt", "height", "fallen"),
     [(0.0, 1.0, False), (0.69, 1.0, False), (0.71, 1.0, True), (-0.71, 1.0, True),
-     (0.0, 0.71, False), (0.0, 0.69, True)],
+     (0.0, 0.71, False), (0.0, 0.7, False), (0.0, 0.69, True)],
 )  # fmt: skip
 def test_a_body_has_fallen_by_its_tilt_or_its_height(tilt, height, fallen):
     env = make("Balance", start_noise=0.0, push=0.0).unwrapped
@@ -418,6 +419,7 @@ def test_targets_are_balls_or_modules_that_wait_to_be_docked():
     env.reset(seed=1)
     task = env.batch.task
     ball = pictures._target(task, task.tips[0], task.target[0], ARM)
+    np.testing.assert_allclose(ball.colors, [to_rgb("#e0245e")], atol=0.005)  # as of joint axes
     radii = [np.linalg.norm(each.corners - task.target[0, :3, 3], axis=1) for each in ball.facets]
     size = ARM.kind(task.tips[0].module).size
     np.testing.assert_allclose(np.concatenate(radii), 0.15 * size)
@@ -432,6 +434,11 @@ def test_targets_are_balls_or_modules_that_wait_to_be_docked():
     assert np.linalg.norm(partner.centers[0] - T[:3, 3]) == pytest.approx(np.linalg.norm(outward))
     middle = partner.points.mean(axis=0) - T[:3, 3]
     assert middle @ T[:3, 2] > 0
+    alone = mr.Organism.start(kind)
+    model = alone.model("physical", "free")
+    own = scene.build(alone, model, model.neutral()).points
+    pose = T @ np.diag([1.0, -1, -1, 1]) @ np.linalg.inv(kind.port_pose(tip.port))  # no turn
+    np.testing.assert_allclose(partner.points, own @ pose[:3, :3].T + pose[:3, 3], atol=ROUNDING)
 
 
 def test_marks_on_the_floor_stay_while_the_view_moves():
@@ -471,6 +478,7 @@ def test_marks_are_light_gray_and_the_base_has_the_outline(monkeypatch):
 
     def watched(scene, buffers, camera, samples, base):
         drawn.append(scene.centers[base])
+        assert (samples, max(camera.size)) == (2, 2 * 480)  # smooth edges
         return paint(scene, buffers, camera, samples, base)
 
     monkeypatch.setattr(pictures, "paint", watched)
@@ -587,7 +595,7 @@ def test_without_gymnasium_the_error_says_how_to_install_it():
 def test_starts_lie_within_limits_up_to_rounding():
     limited = SNAKE.with_parameters(limits=(-0.3, 0.2))
     base = [0, 0, 0.5, 1, 0, 0, 0]
-    for off, within in ((5e-10, True), (1e-6, False)):
+    for off, within in ((5e-10, True), (1e-9, True), (1e-6, False)):
         for joint in (0.2 + off, -0.3 - off):
             start = np.array([*base, 0.1, joint, 0.0])
             if within:
@@ -641,6 +649,14 @@ def test_actions_beyond_one_count_as_one():
     np.testing.assert_array_equal(*ends)
 
 
+def test_an_episode_starts_without_an_action():
+    env = make("Reach", start_noise=0.0).unwrapped
+    first = env.reset(seed=0)[0]
+    env.step(np.ones(3))
+    np.testing.assert_array_equal(env.reset(seed=0)[0], first)
+    assert not env.batch.action.any()
+
+
 def test_a_run_starts_with_servos_at_rest():
     env = make("Walk", start_noise=0.1).unwrapped
     env.reset(seed=3)
@@ -690,6 +706,14 @@ def test_observations_of_free_bodies_are_those_of_their_bases():
     assert np.linalg.norm(v[:6]) > 1e-3
 
 
+def test_a_body_that_has_not_moved_stands_whatever_tilt_is_a_fall():
+    env = make("Balance", largest_tilt=0.0, start_noise=0.0, push=0.0).unwrapped
+    env.reset(seed=0)
+    now = env.batch.now
+    np.testing.assert_array_equal(now.R[0, 0], np.eye(3))
+    assert not env.batch.task.outcome(now, now, 0.02)[1][0]
+
+
 def test_tilts_are_numbers_in_spite_of_rounding():
     env = make("Balance").unwrapped
     env.reset(seed=0)
@@ -732,6 +756,16 @@ def test_distances_up_to_the_tolerance_count():
     assert not task.outcome(now, now, 0.02)[2]["is_success"][0]
     task.target[0, :3, 3] = task.tip_poses(now.R, now.p)[1][0]
     assert task.outcome(now, now, 0.02)[2]["is_success"][0]
+
+
+def test_a_latch_without_reach_closes_in_the_pose_itself():
+    env = make("Dock", reach=(0.0, 0.0)).unwrapped
+    env.reset(seed=0)
+    task, now = env.batch.task, env.batch.now
+    level = now._replace(R=np.tile(np.eye(3), (*now.R.shape[:2], 1, 1)))  # without rounding
+    R, p = task.tip_poses(level.R, level.p)
+    task.target[0, :3, :3], task.target[0, :3, 3] = R[0], p[0]
+    assert task.outcome(level, level, 0.02)[2]["is_success"][0]
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,8 @@ def test_port_80_needs_no_number_and_sizes_must_be_numbers(ask):
     assert status(sent) == 413
     assert sent[1]["body"] == b"At most 16 MB can be uploaded, got more than that."
     assert status(ask(LOCAL, [HERE, ("content-length", str(LARGEST_BODY))])) == 200
+    scope = {"client": None}  # a digit that is no number, as a server may let through
+    assert LOCAL._objection(scope, {"host": HERE[1], "content-length": "²"})[0] == 413
 
 
 def test_a_port_that_is_taken_is_told_with_the_way_out():
@@ -348,6 +350,25 @@ def test_guesses_that_are_long_ago_are_forgotten_one_by_one(ask, monkeypatch):
     now[0] = guards.TRIES_S + 0.5  # only the first guess is a minute old
     assert status(ask(guard, [HERE], query=wrong)) == 401
     assert status(ask(guard, [HERE], query=wrong)) == 429
+
+
+def test_a_guess_is_forgotten_after_a_minute_and_few_addresses_are_no_attack(ask, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(guards.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(guards, "MOST_ADDRESSES", 2)
+    monkeypatch.setattr(guards, "TRIES", 1)
+    guard = Guard(app, 8350, token="correct horse")
+
+    def guess(client):
+        return status(ask(guard, [HERE], query=b"token=guess", client=client))
+
+    assert [guess("10.0.0.1"), guess("10.0.0.1")] == [401, 429]
+    now[0] = guards.TRIES_S  # as the message says
+    assert guess("10.0.0.1") == 401
+    now[0] += 1.0
+    assert [guess("10.0.0.2"), guess("10.0.0.3"), guess("10.0.0.4")] == [401, 401, 429]
+    now[0] = 2 * guards.TRIES_S  # the first address is forgotten: two are left
+    assert guess("10.0.0.4") == 401
 
 
 def test_reasons_for_a_socket_are_short_enough_for_its_protocol(ask):

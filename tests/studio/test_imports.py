@@ -10,7 +10,7 @@ from modurob import FileError, StateError, Trajectory, examples
 from modurob.interop import write_cobra_assembly, write_cobra_modules, write_urdf
 from modurob.studio import imports, runs
 from modurob.studio.folder import DELETED, Folder
-from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.project import NEW_SETTINGS, to_bytes
 from modurob.studio.studio import Studio
 
 
@@ -105,6 +105,12 @@ def test_a_project_travels_with_its_runs_as_one_file(studio):
     small, count = imports.archive(session.project, folder, len(data) - 1)
     assert (count, len(small) < len(data) - 1) == (1, True)
     assert [run.number for run in imports.read("x.zip", small).project.runs] == [2]
+    files = {f"runs/2.{ending}": folder / f"2.{ending}" for ending in ("npz", "json")}
+    files["runs/2.scenario.json"] = folder / "2.scenario.json"
+    alone = len(imports._zipped({name: path.read_bytes() for name, path in files.items()}))
+    alone += len(imports._zipped({imports.PROJECT: to_bytes(session.project)}))
+    counts = [imports.archive(session.project, folder, alone + k)[1] for k in (0, -1)]
+    assert counts == [1, 0]
 
 
 def test_a_damaged_or_hostile_archive_loses_no_more_than_the_run_and_leads_nowhere(

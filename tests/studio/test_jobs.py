@@ -120,6 +120,11 @@ def test_progress_is_sent_at_intervals_and_always_at_the_end(monkeypatch):
         told(done)
     assert sent == [("progress", x) for x in (0.1, 0.3, 0.5, 1.0)]
     assert jobs.REPORT_S > jobs.POLL_S
+    told = jobs._ProgressSender(SimpleNamespace(send=sent.append))
+    for time in (0.0, 0.1):  # just far enough apart
+        now[0] = time
+        told(time)
+    assert sent[4:] == [("progress", 0.0), ("progress", 0.1)]
 
     def gone(message):
         raise BrokenPipeError

@@ -76,6 +76,9 @@ def test_a_body_follows_the_path_that_was_drawn_for_it(tmp_path):
     path = start + RADIUS_M * np.hstack([np.cos(angle) - 1, np.sin(angle), 0 * angle])
     assert session.draw_path(tip, [0.0, 0.0, 0.0], path.tolist()) < 1e-9
     assert session.settings.motion == "spline"
+    kept = session.settings.points["time"]
+    np.testing.assert_allclose(kept, np.arange(16) * 2.0 / 15, atol=1e-6)  # in microseconds
+    assert all(round(time, 6) == time for time in kept)
 
     times = np.linspace(0.0, 2.0, 101)
     reference = session.scenario().reference(model)
@@ -110,6 +113,9 @@ def test_keyframes_at_nearly_the_same_time_are_one():
     assert keyframes.with_frame(first, KeyFrame(1.001, {"a": 0.3}))["a"] == (0.1, 0.3, 0.2)
     assert keyframes.without(first, 1.0 - 5e-7) == {"time": (2.0,), "a": (0.2,)}
     assert keyframes.without(first, 1.01) == first
+    zero = keyframes.rows([KeyFrame(0.0, {"a": 0.1})])
+    assert keyframes.with_frame(zero, KeyFrame(1e-6, {"a": 0.3})) == {"time": (1e-6,), "a": (0.3,)}
+    assert keyframes.without(zero, 1e-6) == {}
     assert keyframes.frames({}) == []
     with pytest.raises(StateError, match="must be 0 or more, got inf"):
         keyframes.with_frame(first, KeyFrame(float("inf"), {}))

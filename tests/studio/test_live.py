@@ -13,7 +13,7 @@ from modurob import StateError, Trajectory, examples
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
 from modurob.organism import Organism
-from modurob.studio import live
+from modurob.studio import live, view_data
 from modurob.studio.folder import Folder
 from modurob.studio.jobs import JobCanceled
 from modurob.studio.live import LiveOptions, LiveRobot
@@ -102,6 +102,9 @@ def test_ghosts_stand_where_the_missing_module_was(robot):
     assert [m["name"] for m in scene.data()["cast"]["modules"]] == ["m0", "m1"]
     # poses of the whole body, of which only the missing module is drawn
     assert np.allclose(robot.frame(scene)["ghosts"], before, atol=SETTLED)
+    still = scene.poses({})  # what was not measured yet is at zero
+    for key, model in (("poses", scene.model), ("ghosts", scene.planned_model)):
+        np.testing.assert_allclose(still[key], view_data.poses(model, np.zeros(model.nq)))
     robot.plug(TIP)
     assert robot.bus.run(lambda: robot.bus.settled(3))
     assert set(robot.states().values()) == {"found"}
@@ -263,8 +266,11 @@ def test_the_end_keeps_a_record_that_is_being_made(session, awaited):
     awaited(session.live.start(LiveOptions()))
     session.live.robot.record()
     run(session.live.robot, 0.1)
+    told = []
+    session.listen(lambda topic: told.append((topic, session.live.on)))
     awaited(session.live.end())
     assert len(session.runs) == 1
+    assert told == [("runs", True), ("live", False)]  # pages hear when everything is off
 
 
 def test_a_start_that_fails_or_is_ended_leaves_nothing_on(session, awaited):
@@ -382,8 +388,10 @@ def test_the_clock_is_told_in_cycles_of_the_last_second_and_their_lateness(robot
     assert robot.clock_line().startswith("133 cycles/s")  # 120 in 0.9 s
     now[0], robot.clock.ticks = 101.2, 224
     assert robot.clock_line().startswith("106 cycles/s")  # 74 since 100.5: a second back
-    now[0], robot.clock.ticks = 110.0, 312
-    assert robot.clock_line().startswith("10 cycles/s")  # 88 in 8.8 s: it was not asked meanwhile
+    now[0], robot.clock.ticks = 101.5, 290
+    assert robot.clock_line().startswith("200 cycles/s")  # 120 since 100.9: 100.5 is a second ago
+    now[0], robot.clock.ticks = 110.0, 375
+    assert robot.clock_line().startswith("10 cycles/s")  # 85 in 8.5 s: it was not asked meanwhile
 
 
 def test_errors_of_the_bus_are_kept_in_one_line(robot):

@@ -8,6 +8,8 @@ from PIL import Image
 
 import modurob as mr
 from modurob import Organism, examples
+from modurob.drawing import charts
+from modurob.studio import exports, notebook
 
 
 def image(bundle):
@@ -19,6 +21,17 @@ def test_an_organism_is_a_picture():
     found = crab._repr_mimebundle_(include=None, exclude=None)
     assert found["text/plain"] == repr(crab)
     assert len(np.unique(image(found).reshape(-1, 3), axis=0)) > 50
+
+
+def test_a_report_has_a_larger_picture(monkeypatch):
+    sizes = []
+    for module in (notebook, exports):
+        monkeypatch.setattr(
+            module, "picture", lambda body, size: sizes.append(size) or charts.blank((1, 1))
+        )
+    notebook.bundle(examples.snake(2))
+    assert exports._image(examples.snake(2)).startswith('<img alt="The organism" src="data:image/')
+    assert sizes == [560, 900]
 
 
 def test_an_incidence_matrix_keeps_its_columns():
@@ -55,6 +68,17 @@ def test_a_run_is_a_plot_and_what_cannot_be_drawn_is_text():
     assert Image.open(io.BytesIO(run.plot("q")._repr_png_())).format == "PNG"
     bare = Organism.start(mr.catalog["backbone"].model_copy(update={"shapes": ()}))
     assert bare._repr_mimebundle_() == {"text/plain": repr(bare)}
+
+
+def test_bodies_and_formulas_are_shown_up_to_their_limits(monkeypatch):
+    monkeypatch.setattr(notebook, "picture", lambda body, size: charts.blank((1, 1)))
+    crane = examples.crane().equations(hinges="physical")
+    length = len(crane.mathml())
+    for more, shown in ((0, True), (-1, False)):
+        monkeypatch.setattr(notebook, "MOST_MODULES", 2 + more)
+        assert ("image/png" in notebook.bundle(examples.snake(2))) is shown
+        monkeypatch.setattr(notebook, "LONGEST_FORMULAS", length + more)
+        assert ("text/html" in notebook.bundle(crane)) is shown
 
 
 def test_large_bodies_are_not_drawn_unasked():

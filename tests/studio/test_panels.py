@@ -7,6 +7,7 @@ import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, catalog, examples
+from modurob import ModuleType, Organism, StateError, catalog, examples
 from modurob.scenario.bodies import EXAMPLES
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.presets import PRESETS, PresetFinding
@@ -36,14 +37,17 @@ from nicegui.outbox import Outbox
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.distributed.plant import PlantOptions
 from modurob.studio import page as page_module
-from modurob.studio import view, view_data
+from modurob.studio import server, view, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.live import LiveOptions, LiveRobot
 from modurob.studio.live_session import Live
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels import bar, forms
 from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
+from modurob.studio.panels import live as live_panel
 from modurob.studio.panels import projects as project_panel
+from modurob.studio.panels import runs as runs_panel
 from modurob.studio.panels import understand as understand_panel
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import uploader
@@ -653,6 +657,12 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         assert "Step 1 of 6" in desk.texts(page.tour.root)
         hint = desk.sent("set_hint")[0]
         assert {"x", "y", "click"} == hint.keys()
+        desk.session.dock("scout")
+        await desk.settled()
+        hint = desk.sent("set_hint")[0]
+        assert (hint["x"], hint["y"]) == (0, 1)  # at side 3, which looks along y
+        assert (hint["click"]["module"], hint["click"]["port"]) == ("m0", 3)
+        assert "Step 2 of 6" in desk.texts(page.tour.root)
         page.show("move")
         assert desk["tour-text"].text == "The guide goes on under Build (Alt+1)."
         started: list[str] = []
@@ -858,6 +868,9 @@ def test_matrices_need_two_modules_and_have_a_largest_size(on_page, monkeypatch)
         await desk.settled()
         assert desk.all("aim")
         assert not desk.all("idtl")
+        monkeypatch.setattr(tables, "MOST_MODULES", 2)
+        desk.click("part-matrices")
+        assert desk.all("aim")
         monkeypatch.setattr(tables, "MOST_MODULES", 1)
         desk.click("part-matrices")
         assert not desk.all("aim")
@@ -896,7 +909,7 @@ def test_equations_are_asked_for_entry_by_entry(on_page, monkeypatch):
     on_page(work, examples.crab())
 
 
-@pytest.mark.parametrize(("modules", "typed"), [(3, False), (14, True)])
+@pytest.mark.parametrize(("modules", "typed"), [(3, False), (13, False), (14, True)])
 def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, typed):
     async def work(desk):
         panel, asked = desk.page.panels["understand"], []
@@ -917,6 +930,11 @@ def test_entries_of_a_large_matrix_can_be_typed(on_page, monkeypatch, modules, t
             desk.event(field, "keydown.enter")
             await turns()
             assert asked[-1] == "M[13,2]"
+        for most, shown in ((modules - 1, 1), (modules - 2, 0)):  # a joint less than modules
+            monkeypatch.setattr(understand_panel, "MOST_COLORED", most)
+            desk.click("part-equations")
+            await turns()
+            assert len(desk.all("entries")) == shown
 
     on_page(work, examples.snake(modules))
 
@@ -1092,6 +1110,8 @@ def test_a_module_that_is_chosen_under_live_is_disturbed_by_its_buttons(on_page,
         desk["live-torque"].value = None
         await click("live-push", "push", "m1", [0.0, 0.0, 0.0])
         assert desk["live-payload"].value == 0.0
+        steps = [desk[f"live-{name}"].props["step"] for name in ("payload", "torque")]
+        assert steps == [0.1, 0.5]
         desk["live-payload"].value = 0.75
         await click("live-load", "payload", "m1", 0.75)
         assert desk["live-payload"].value == 0.75
@@ -1403,6 +1423,10 @@ def test_a_project_is_renamed_copied_and_shared(on_page, monkeypatch):
         data, name, kind = files.pop()
         assert (name, kind) == ("lobster.modurob.zip", "application/zip")
         assert desk.notes[-1] == "The latest 0 of 2 runs fit into one file."  # they have no files
+        desk.notes.clear()
+        monkeypatch.setattr(imports, "archive", lambda *_: (b"", 2))
+        desk.click("export-archive")
+        assert desk.notes == []
 
     on_page(work, examples.snake(3))
 
@@ -1502,6 +1526,11 @@ def test_projects_are_searched_duplicated_and_deleted_after_a_question(on_page, 
             desk["search-projects"].value = ""
         assert len(listed()) == 2
         assert "The latest 2 of 4; search to find others." in desk.texts(desk.page.client.layout)
+        monkeypatch.setattr(project_panel, "MOST_PROJECTS", 4)
+        with desk.page.client:
+            desk["search-projects"].value = " "
+        assert len(listed()) == 4
+        assert "The latest" not in " ".join(desk.texts(desk.page.client.layout))
 
     on_page(work, examples.snake(3))
 
@@ -1588,6 +1617,10 @@ def test_a_path_that_was_drawn_tells_how_near_the_joints_come(on_page):
         desk.event(page.stage, "path", {**drawn, "path": [start.tolist()]})
         assert "too short" in desk.notes[count]
         assert len(desk.notes) == count + 1
+        for off, words in ((5e-4, "all along"), (6e-4, "within 1 mm")):
+            desk.session.draw_path = lambda off=off: off
+            page._draw_path()
+            assert f"follow the path {words}: " in desk.notes[-1]
         desk.event(page.stage, "pose", {"m1.joint": 0.4})
         assert desk.session.project.pose["m1.joint"] == 0.4
         desk.event(page.stage, "carry", {"module": "m6", "step": 0})
@@ -1683,6 +1716,26 @@ def test_limits_of_the_page_are_those_of_the_guide():
         f"fit into the {guard.LARGEST_BODY // 2**20} MB that can be opened again",
     ):
         assert sentence in text
+
+
+PANELS = [
+    (bar, {"SAVE_CHECK_S": 0.25, "RETRY": 20}),  # a write that failed is tried again after 5 s
+    (forms, {"TYPING_MS": 600}),
+    (keyframes_panel, {"STEP_S": 1, "NEEDED": 2, "MOST_LABELS": 10}),
+    (live_panel, {"MOST_AHEAD": 4, "WORDS": 6, "SLOWEST_S": 5}),
+    (page_module, {
+        "OFF_PATH_M": 5e-4, "PANEL_DELAY_S": 0.05,
+        "WIDTHS_PX": {"build": 430, "understand": 520, "move": 400, "see": 560, "live": 430},
+    }),
+    (project_panel, {"MOST_PROJECTS": 60}),
+    (runs_panel, {"SORTED_FROM": 3}),
+    (server, {"MOST_PAGES": 100, "MOST_DRAWN": 150, "CONNECT_S": 30, "RECONNECT_S": 20}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "documented"), PANELS, ids=lambda x: getattr(x, "__name__", ""))
+def test_limits_of_panels_are_those_that_are_written_here_on_purpose(module, documented):
+    assert {name: getattr(module, name) for name in documented} == documented
 
 
 # -- more of the panels ----------------------------------------------------------------------------
@@ -1788,6 +1841,19 @@ def test_the_picture_beside_the_palette_shows_which_sides_meet(on_page):
             assert place in picture.content  # turned by a quarter
         page.choose("giusti_a")
         assert desk["dock-picture"].props["aria-label"].startswith(f"{words[:-5]}port ")
+        data = catalog["scout"].model_dump()
+        ports = [{**port, "label": port["label"] - 2} for port in data["ports"]]
+        page.build_panel.add_kinds((ModuleType(**{**data, "name": "own", "ports": ports}),))
+        with page.client:
+            desk["dock-with"].value = 0  # of the sides 0 to 3
+        assert desk["dock-with"].value == 0
+        assert desk["dock-picture"].props["title"] == f"{words}0"
+        assert '="45" y="19">0<' in desk["dock-picture"].content
+        desk.event(page.stage, "turn", {"module": None, "site": ["m0", 2]})
+        assert page.child_port == 1
+        rest = [port for port in ports if port["side"] != 5]  # none on the left: the first one
+        page.build_panel.add_kinds((ModuleType(**{**data, "name": "three", "ports": rest}),))
+        assert desk["dock-picture"].props["aria-label"] == f"{words}{rest[0]['label']}"
 
     on_page(work, examples.snake(2))
 
@@ -1849,6 +1915,27 @@ def test_numbers_of_modules_that_cannot_be_are_told_at_their_fields(on_page):
     on_page(work, examples.snake(2))
 
 
+def test_errors_at_fields_are_short_and_without_the_name_of_the_field(on_page, monkeypatch):
+    async def work(desk):
+        desk.page.show("move")
+
+        def refuse(*names, **changes):
+            raise StateError(words)
+
+        monkeypatch.setattr(desk.session, "edit_settings", refuse)
+        monkeypatch.setattr(desk.session, "edit_parameters", refuse)
+        with desk.page.client:
+            for k, words in enumerate(("Duration: " + "y" * 91, "z" * 91)):
+                desk["set-duration"].value = 7 + k
+                assert desk["set-duration"].error == words[-1] * 90
+        desk["parameter-mass"].value = 3.0
+        desk.click("apply-parameters")
+        assert desk["parameter-mass"].error == "z" * 90
+        assert desk.notes[-1] == "Z" + "z" * 90  # all of it below
+
+    on_page(work, examples.snake(2))
+
+
 def test_events_need_a_second_module_and_a_port_that_mates(on_page):
     async def work(desk):
         page, editor = desk.page, desk.page.move_panel.events._box
@@ -1893,6 +1980,24 @@ def test_a_dialog_is_gone_when_it_closes_and_tells_so(on_page):
             desk.event(dialog, "hide")
             assert dialog.is_deleted
         assert told == ["closed"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_page_that_is_left_follows_nothing_and_ends_its_processes(on_page):
+    async def work(desk):
+        page, ended = desk.page, []
+        for name, panel in page.panels.items():
+            panel.close = partial(ended.append, name)
+        page.figures.close = partial(ended.append, "figures")
+        page.studio.close = lambda session: ended.append((session, session.watched))
+        assert desk.session.watched
+        page.leave()
+        assert ended == ["figures", *page.panels, (desk.session, False)]
+        panel = page.panels["understand"]
+        panel.worker.close = partial(ended.append, "equations")
+        type(panel).close(panel)
+        assert ended[-1] == "equations"
 
     on_page(work, examples.snake(2))
 
@@ -2315,6 +2420,38 @@ def test_kinds_of_modules_have_the_color_and_symbol_of_the_stage(on_page):
         with desk.page.client:
             place = uploader(print, print, "file")
         assert place.props["auto-upload"] is True
+
+    on_page(work, examples.snake(3))
+
+
+def test_tables_and_formulas_keep_their_marks_and_nothing_is_chosen_at_first(on_page):
+    """A sanitizer of the browser would take MathML and the names of modules from HTML of ours."""
+
+    async def work(desk):
+        all_open(desk)
+        for part in ("joints", "dh", "lagrange", "equations", "matrices"):
+            desk.click(f"part-{part}")
+            elements = [*desk.page.client.elements.values()]
+            shown = [e for e in elements if isinstance(e, ui.html)]
+            assert len(shown) >= 4
+            assert not any(e.props["sanitize"] for e in shown)
+        names = ("walker-", "preset-", "restore-")
+        chips = [e for e in elements if str(e.props.get("data-testid")).startswith(names)]
+        chips = [e for e in chips if "chip" in e.classes]
+        assert {e.props["data-testid"].split("-")[0] + "-" for e in chips} == {*names}
+        assert not any("on" in e.classes for e in chips)
+
+    on_page(work, examples.snake(3), FOUR_RUNS, hinges="physical")
+
+
+def test_a_change_does_not_move_the_camera_and_the_first_look_does(on_page):
+    async def work(desk):
+        sent = [json.loads(args[0])["rest"] for name, args in desk.told if name == "set_state"]
+        assert [each["fit"] for each in sent] == [True]
+        desk.session.dock("backbone", "m2", 3)
+        desk.page.choose("scout")
+        sent = [json.loads(args[0])["rest"] for name, args in desk.told if name == "set_state"]
+        assert [each["fit"] for each in sent[1:]] == [False, False]
 
     on_page(work, examples.snake(3))
 

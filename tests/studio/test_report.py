@@ -85,6 +85,22 @@ def test_entries_that_are_too_many_or_too_long_are_counted(monkeypatch):
     assert shown(exports._equations(asked)) == 9 - left
 
 
+def test_terms_are_shown_and_unfolded_up_to_their_limits(monkeypatch):
+    asked = formulas.EntryRequest(request(examples.double_pendulum()), "all", "M[1,1]")
+    whole = formulas.entry(asked, lambda done: None)
+    pieces = whole["mathml"].count("<math ")
+    assert whole["shown"] == whole["terms"] > pieces > 1  # a cosine stands for some
+    assert "details" not in whole["mathml"]
+    monkeypatch.setattr(formulas, "MOST_TERMS", whole["terms"])
+    monkeypatch.setattr(formulas, "UNFOLDED", pieces)
+    assert formulas.entry(asked, lambda done: None) == whole
+    monkeypatch.setattr(formulas, "UNFOLDED", pieces - 1)
+    assert "<summary>1 more terms</summary>" in formulas.entry(asked, lambda done: None)["mathml"]
+    monkeypatch.setattr(formulas, "MOST_TERMS", whole["terms"] - 1)
+    cut = formulas.entry(asked, lambda done: None)
+    assert (cut["shown"], cut["mathml"].count("⋯")) == (whole["terms"] - 1, 1)
+
+
 def test_entries_that_are_not_computed_are_counted(monkeypatch):
     asked = request(examples.double_pendulum())
 

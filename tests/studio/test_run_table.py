@@ -63,6 +63,8 @@ def test_two_runs_in_numbers(tmp_path):
     assert ["frequency", "0.5", "1", "+0.5"] in table
     assert ["simulated [s]", "3", "1", "-2"] in table
     assert table[-1] == ["Position, largest [rad]", "4", "2", "at most 6"]
+    second.write_text(json.dumps(panel([0.0, -4.0, 6.0])))
+    assert rows(run_table.comparison(tmp_path, *RUNS[:2]))[-1][-1] == "at most 5"  # in the end
     second.write_text(json.dumps(panel([0.0, 1.0, 2.0], name="m2.hinge")))
     assert rows(run_table.comparison(tmp_path, *RUNS[:2]))[-1][-1] == "other lines"
     with pytest.raises(StateError, match="the files of run 3 are gone"):

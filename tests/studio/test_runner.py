@@ -68,6 +68,7 @@ def test_a_run_goes_on_when_the_last_page_leaves_and_its_result_is_there_afterwa
     async def story():
         runner, worker = session.runner, session.runner.worker
         task = await started(session)
+        assert (runner.progress, runner.done, runner.twin) == (0.0, None, None)
         worker.tell(0.4213)
         assert (runner.busy, runner.progress, runner.state) == (True, 0.421, "42 %")
         leave()

@@ -1,6 +1,7 @@
 """The server of the studio, without a port: small pictures, and words at its start."""
 
 import asyncio
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import ClassVar
@@ -85,6 +86,7 @@ def test_a_server_tells_its_address_serves_at_its_door_and_writes_what_is_left(
     class Timer:
         def __init__(self, seconds, action, arguments):
             self.action, self.arguments = action, arguments
+            assert seconds == 1.0  # the server is there by then
 
         def start(self):
             opened.append(self.arguments[0])
@@ -104,7 +106,8 @@ def test_a_server_tells_its_address_serves_at_its_door_and_writes_what_is_left(
     uvicorn = SimpleNamespace(Config=lambda app, **options: options, Server=Server)
     monkeypatch.setattr(server, "uvicorn", uvicorn)
     monkeypatch.setattr(server, "threading", SimpleNamespace(Timer=Timer))
-    monkeypatch.setattr(server, "gc", SimpleNamespace(freeze=lambda: None))
+    frozen: list[bool] = []
+    monkeypatch.setattr(server, "gc", SimpleNamespace(freeze=lambda: frozen.append(True)))
     log = SimpleNamespace(addFilter=checks.append)
     monkeypatch.setattr(server, "logging", SimpleNamespace(getLogger=lambda name: log))
     ended = []
@@ -121,6 +124,9 @@ def test_a_server_tells_its_address_serves_at_its_door_and_writes_what_is_left(
     ((config, sockets),) = ran
     assert sockets == [door]
     assert config["proxy_headers"] is False  # a header could tell any address of a sender
+    assert config["timeout_graceful_shutdown"] == 2  # [s]: pages keep their sockets open
+    assert frozen == [True]  # else clicks wait for collections of what was imported
+    assert inspect.signature(server.serve).parameters["browser"].default is True
     assert ended == [True]
     (check,) = checks
     assert check(None)
@@ -137,7 +143,7 @@ def visit(tmp_path, monkeypatch):
 
     def run(name, answers=True, theme=None):
         async def javascript(code, timeout):
-            assert code == "localStorage.getItem('modurob-theme')"
+            assert (code, timeout) == ("localStorage.getItem('modurob-theme')", 20)
             if theme is TimeoutError:
                 raise TimeoutError
             return theme
@@ -211,6 +217,10 @@ def test_a_project_that_cannot_be_opened_says_why_and_offers_a_new_one(visit, mo
     texts, _, _ = visit("a/b")
     assert "a/b" in texts[0]
     assert texts[1:] == ["The file is as it was. Open another project, or start a new one."]
+    monkeypatch.setattr(server, "MOST_PAGES", len(Client.instances) + 1)
+    texts, _, _ = visit("robot")
+    assert texts == []
+    Shown.told.clear()
     monkeypatch.setattr(server, "MOST_PAGES", len(Client.instances))
     texts, _, _ = visit("robot")  # one more
     assert texts[0].endswith("pages are open already: close some, and reload this one")
@@ -266,6 +276,26 @@ def web(tmp_path, monkeypatch, awaited):
     monkeypatch.setattr(ui, "run_with", lambda *given, **named: None)
     studio = Studio(Folder(tmp_path))
     return studio, Files(server.build(studio), awaited)
+
+
+def test_the_app_serves_its_files_reports_errors_and_ends_with_the_server(tmp_path, monkeypatch):
+    asked: dict[str, object] = {}
+
+    def heard(name):
+        return lambda *given, **named: asked.update({name: given, **named})
+
+    names = ("add_static_files", "on_exception", "on_shutdown")
+    monkeypatch.setattr(server, "nicegui_app", SimpleNamespace(**{x: heard(x) for x in names}))
+    monkeypatch.setattr(ui, "page", lambda *given, **named: heard("page"))
+    monkeypatch.setattr(ui, "run_with", heard("app"))
+    studio = Studio(Folder(tmp_path))
+    app = server.build(studio)
+    assert asked["app"] == (app,)
+    assert asked["add_static_files"] == ("/studio", server.HERE / "web")
+    assert (asked["on_exception"], asked["on_shutdown"]) == ((server._report,), (studio.end,))
+    assert (asked["reconnect_timeout"], asked["tailwind"]) == (20, False)  # styles are our own
+    assert asked["show_welcome_message"] is False
+    assert asked["favicon"].is_file()
 
 
 def test_the_server_tells_that_it_is_well_and_leads_to_a_new_project(web):

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from modurob.organism.examples import _from_rows
 from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
+from modurob.studio import project as project_module
 from modurob.studio import saver as saver_module
 from modurob.studio import session as session_module
 from modurob.studio import studio as studio_module
@@ -146,6 +148,61 @@ def test_a_project_is_the_same_after_it_was_read_again(session, tmp_path):
     assert again.organism is None
 
 
+def test_a_step_with_long_words_leaves_a_project_that_can_be_read_again(session, tmp_path):
+    """All numbers of a module with the longest name at once have a label of 201 letters."""
+    numbers = {
+        "mass": 1.5, "size": 0.11, "inertia": 1e-3, "viscous": 0.1, "coulomb": 0.1,
+        "rotor_inertia": 1e-4, "gear_ratio": 2, "stiffness": 5, "damping": 0.1, "max_effort": 3,
+        "max_velocity": 3, "max_force": 5, "max_torque": 5,
+    }  # fmt: skip
+    session.dock("scout")
+    session.rename_module("m0", "n" * 64)
+    session.edit_parameters(["n" * 64], **numbers)
+    session.save()
+    again = Studio(Folder(tmp_path)).session("crab")
+    label = f"{', '.join(numbers)} of {'n' * 64}"
+    assert (len(label), again.undo()) == (201, label[:200])
+    path = session.folder.file("crab")
+    path.write_bytes(path.read_bytes().replace(b'"place m0"', b'"' + b"x" * 201 + b'"'))
+    with pytest.raises(FileError, match="label: string should have at most 200 characters"):
+        Studio(Folder(tmp_path)).session("crab")
+
+
+def test_a_project_file_is_text_as_it_is_typed_and_steps_are_values(session):
+    session.dock("scout")
+    session.change("größer", None)
+    text = to_bytes(session.project)
+    assert '"label": "größer"'.encode() in text
+    known = json.loads(text)["past"][-1]["settings"]
+    assert {*known} == NEW_SETTINGS.model_fields_set  # what is as usual is left out
+    step = session.project.history.past[-1]
+    with pytest.raises(AttributeError):
+        step.label = "another"
+    assert len({step, replace(step)}) == 2
+
+
+def test_what_is_no_number_is_not_written(session):
+    session.dock("scout")
+    for broken in (float("nan"), float("inf")):
+        session.project.pose["m0.hinge"] = broken
+        with pytest.raises(ValueError, match="Out of range float values"):
+            to_bytes(session.project)
+        session.project.history.remember("pose", dict(session.project.pose))
+        session.project.pose.clear()
+        with pytest.raises(ValueError, match="Out of range float values"):
+            to_bytes(session.project)
+        session.project.history.past.pop()
+
+
+def test_a_new_project_has_settings_with_which_a_wave_can_be_seen():
+    """Documented in the guide of the studio, or chosen so that a run is quick."""
+    changed = {name: getattr(NEW_SETTINGS, name) for name in NEW_SETTINGS.model_fields_set}
+    assert changed == {
+        "motion": "wave", "controller": "ComputedTorque", "settling_time": 0.5, "frequency": 0.5,
+        "ramp": 1.0, "rtol": 1e-6, "dt": 1e-3,
+    }  # fmt: skip
+
+
 def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(session_module.time, "monotonic", lambda: now[0])
@@ -172,6 +229,11 @@ def test_poses_and_settings_are_taken_back_a_drag_as_one_step(session, monkeypat
     assert (session.project.pose, session.settings.duration) == ({}, 2.0)
     session.undo()
     assert session.project.pose == {"m1.hinge": 0.5}
+    now[0], steps = 100.0, len(session.project.history.past)
+    for pause, more in ((0.0, 1), (1.0, 1), (1.1, 2)):  # up to a second later it is the same edit
+        now[0] += pause
+        session.set_pose(**{"m1.hinge": 0.1 * more})
+        assert len(session.project.history.past) == steps + more
 
 
 def test_a_module_moves_with_all_beyond_it(session):
@@ -529,6 +591,12 @@ def test_saver_pauses_between_two_writes_but_not_before_a_flush(monkeypatch):
     assert disk.written == [b"1"]
     flushed(saver)
     assert disk.written == [b"1", b"2"]
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    saver.submit(lambda: b"3")  # is not hurried by the flush before
+    time.sleep(0.02)
+    assert disk.written == [b"1", b"2"]
+    flushed(saver)
+    assert disk.written == [b"1", b"2", b"3"]
 
 
 def test_saver_tells_why_it_could_not_write_and_recovers(tmp_path):
@@ -623,8 +691,9 @@ def test_renaming_takes_the_runs_along(tmp_path):
     assert session.name == "lobster"
 
 
-def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path):
-    file = tmp_path / "snake.json"
+@pytest.mark.parametrize("name", ["snake", "snake v2", "snake(2)", "_snake", "x" * 60, "x+y z"])
+def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path, name):
+    file = tmp_path / f"{name}.json"
     examples.snake(3).save(file)
     session = Studio(Folder(tmp_path / "p")).open_file(file)
     session.remove("m2")
@@ -732,6 +801,18 @@ def test_a_long_history_of_a_large_body_leaves_a_file_that_can_be_shared(session
     content = to_bytes(session.project)
     assert len(content) < LARGEST_BODY
     assert json.loads(content)["past"][-1]["label"] == "step 59"
+
+
+def test_a_file_has_as_many_steps_as_fit(session, monkeypatch):
+    session.dock("scout")
+    session.change("none", None)
+    session.change("none again", None)
+    lengths = [len(step.text) for step in session.project.history.past]
+    for room, kept in ((sum(lengths), 3), (sum(lengths) - 1, 2), (lengths[-1], 1), (0, 0)):
+        monkeypatch.setattr(project_module, "LONGEST_HISTORY", room)
+        past = json.loads(to_bytes(session.project))["past"]
+        labels = [step.label for step in session.project.history.past]
+        assert [step["label"] for step in past] == labels[3 - kept :]
 
 
 def test_datasheets_of_users_are_read_from_bytes():
@@ -977,6 +1058,10 @@ def test_names_of_pages_are_promised_for_a_while_and_not_without_end(tmp_path, m
     now[0] += 1.0
     assert studio.reserve() == "organism 2"
     assert studio.reserve() == "organism 3"  # the oldest promise is broken: two are remembered
+    now[0] = 2000.0
+    assert studio.reserve() == "organism"
+    now[0] += 60.0
+    assert studio.reserve() == "organism"
 
 
 @pytest.mark.parametrize(("seconds", "fits"), [(600.0, True), (601.0, False)])
@@ -987,6 +1072,45 @@ def test_a_run_of_ten_minutes_is_the_longest(session, seconds, fits):
     else:
         with pytest.raises(StateError, match="duration: at most 600 s, got 601"):
             session.edit_settings(duration=seconds)
+
+
+def test_the_end_of_a_studio_writes_what_is_left_and_switches_robots_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    studio, closed = Studio(Folder(tmp_path)), []
+    session = studio.new("a", Project())
+    session.dock("scout")
+    monkeypatch.setattr(session.live, "close", lambda: closed.append(session.saver.idle))
+    assert not studio.folder.has("a")
+    studio.end()
+    assert studio.folder.read("a").organism == session.organism
+    assert closed == [True]
+
+
+def test_a_project_is_written_before_it_gets_another_name(session, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    there, rename = [], session.folder.rename
+
+    def watched(old, new):
+        there.append((session.folder.has(old), session.saver.idle))
+        rename(old, new)
+
+    monkeypatch.setattr(session.folder, "rename", watched)
+    session.dock("scout")
+    session.rename("lobster")
+    session.saver.flush()
+    assert there == [(True, True)]
+    assert [entry.name for entry in session.folder.entries()] == ["lobster"]
+
+
+def test_a_project_is_deleted_with_its_last_edit_and_does_not_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(saver_module, "LATER_S", 60.0)
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("a", Project())
+    session.dock("scout")
+    (file,) = studio.delete("a").iterdir()
+    session.saver.flush()
+    assert not studio.folder.has("a")
+    assert json.loads(file.read_text())["organism"] is not None
 
 
 def test_a_project_that_is_shown_is_kept_and_another_one_is_let_go(tmp_path):

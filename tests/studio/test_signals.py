@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from modurob import Organism, Scenario, Undock, examples, simulate
 from modurob.spatial import so3
+from modurob.stepping.ground import corner_depths
 from modurob.studio import signals
 
 WIDTH = 0.1  # [m] of a module
@@ -117,6 +118,15 @@ def test_modules_are_tinted_by_errors_and_messages(run):
     assert rates["levels"][5] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=1e-3)
     assert errors["modules"] == rates["modules"] == ["m0", "m1", "m2", "m3"]
     assert len(errors["levels"]) == len(errors["t"]) == 11
+
+
+def test_numbers_of_lines_have_seven_digits_and_colors_three():
+    assert signals._plain([2 / 3, -12345678.0, 1e-9]) == [0.6666667, -12345680.0, 1e-9]
+    values = np.array([[1.0, 7.0], [2.0, -1.0]])
+    tint = signals._tint("key", "", "m", np.array([0.0, 1.0]), ["a", "b"], values, 3.0)
+    assert tint["levels"] == [[0.333, 1.0], [0.667, 0.0]]
+    still = signals._tint("key", "", "m", np.array([0.0, 1.0]), ["a", "b"], 0 * values, 0.0)
+    assert still["levels"] == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_the_way_of_the_center_is_that_of_the_model(run):
@@ -270,6 +280,12 @@ def test_forces_without_a_corner_in_the_ground_act_at_the_deepest_one():
     np.testing.assert_allclose([x, y, z], deepest, atol=0.03 * half)  # edges have a bevel
     assert found["support"][0] == []
     assert not found["inside"][0]
+    q[:, 2] -= deepest[2] + 4e-3  # now two of its corners are in the ground: the lever rule
+    (found,) = signals.ground(result._replace(trajectory=run))["parts"]
+    _, places, depths = corner_depths(result.ground, part.organism, part.model, q[:1])
+    depth = np.maximum(depths[0], 0.0)
+    assert 1 < np.count_nonzero(depth) < 4
+    np.testing.assert_allclose(found["forces"][0][0][:3], depth @ places[0] / depth.sum(), 1e-6)
 
 
 def test_the_way_of_the_center_is_of_what_hangs_together_with_the_first_base():

@@ -108,8 +108,10 @@ def test_modules_with_names_of_their_own_are_named_in_their_row():
         (tables.joints(examples.snake(2).model()), ["joint", "kind", "limits", "state"], []),
         (tables.denavit_hartenberg(examples.arm("ab")),
          ["joint", "a [m]", "α [°]", "d [m]", "θ [°]", "n [m]", "p [m]", "next"], []),
+        (tables.symbols([{"name": "m", "meaning": "mass", "unit": "kg", "value": None}]),
+         ["symbol", "meaning", "unit", "value"], []),
     ],
-    ids=["aim", "accessibility", "direct", "indirect", "joints", "dh"],
+    ids=["aim", "accessibility", "direct", "indirect", "joints", "dh", "symbols"],
 )  # fmt: skip
 def test_headings_are_those_of_a_table_for_screen_readers(html, heads, row_heads):
     first, *rows = re.findall(r"<tr>(.*?)</tr>", html)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modurob import Organism, catalog, examples
+from modurob import ModuleType, Organism, catalog, examples
 from modurob.studio import edits, view_data
 from modurob.studio.edits import Site
 
@@ -35,6 +35,17 @@ def test_a_turned_cube_is_turned_in_the_plan():
     assert cell["quarter"] == 3
     assert cell["hinge"] == 1  # a quarter turn against that of m0
     assert {headings[port] for port in (2, 3, 4, 5)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("axis", "hinge"), [((1, 0, 0), 0), ((0, 1, 0), 1), ((0, 0, 1), None), ((0, -1, 0), 1)]
+)
+def test_hinges_lie_across_or_along_the_plan_or_stand_on_it(axis, hinge):
+    data = catalog["backbone"].model_dump()
+    joints = [{**joint, "axis": axis} for joint in data["joints"]]
+    kind = ModuleType(**{**data, "name": "other", "joints": joints})
+    (cell,) = view_data.plan(Organism.start(kind), [])["cells"]
+    assert cell["hinge"] == hinge
 
 
 def test_what_does_not_lie_in_the_plane_is_counted():

@@ -76,7 +76,10 @@ def test_packed_numbers_are_within_half_a_micrometer_also_far_away():
     rng = np.random.default_rng(0)
     near = np.cumsum(rng.normal(0.0, 0.01, (50, 4, 7)), axis=0)
     far = near + 20_000.0  # a minute of free fall
-    for values, error in ((near, 0.5e-6), (far, 20e-6), (0.0 * near, 0.0)):
+    swings = 20_000.0 * np.cos(np.pi * np.arange(50))[:, None, None] * np.ones((4, 7))
+    for values, error in (
+        (near, 0.5e-6), (far, 20e-6), (swings, 20e-6), (1e-6 * near, 0.5e-6), (0.0 * near, 0.0)
+    ):  # fmt: skip
         found = unpacked(viewer._packed(values), 50)
         np.testing.assert_allclose(found, values.reshape(50, -1), rtol=0, atol=error + 1e-12)
 
@@ -97,11 +100,20 @@ def test_the_page_asks_for_nothing_from_outside(walk):
     assert not re.search(r"(?:src|href)\s*=|@import|https?://", outer)
 
 
+def test_the_same_view_is_the_same_file_at_any_time():
+    """RFC 1952: bytes 4 to 7 of a gzip file are its time, 0 for none."""
+    packed = re.search(r'id="content">([^<]*)<', examples.crab().view().html())[1]
+    assert base64.b64decode(packed)[4:8] == bytes(4)
+
+
 def test_a_notebook_shows_it_in_a_frame_of_its_own():
     view = examples.crab().view()
     text = view._repr_html_()
     assert text.startswith("<iframe srcdoc=")
     assert text.count("<script") == 0
+    assert "height:420px" in text
+    moving = viewer.View("a run", {"run": {}})
+    assert "height:620px" in moving._repr_html_()  # with its player and plots
     assert "crab" not in repr(view)
     assert ".save(" in repr(view)
 
@@ -156,6 +168,7 @@ def test_a_stored_run_is_exported_as_a_viewer_with_all_that_is_drawn_of_it(tmp_p
     stored = json.loads((tmp_path / "1.json").read_text())
     assert mr.Scenario.load(tmp_path / "1.scenario.json") == scenario
     assert 0 < record.took < LONG_S
+    assert (record.number, record.status, record.seconds) == (1, "finished", 0.1)
     assert "load" in [tint["key"] for tint in stored["tints"]]  # of the one docking
     shown = content(exports.make("viewer-run", asked, lambda done: None).decode())["run"]
     assert {key: shown[key] for key in stored} == stored  # plots with errors, events, colors

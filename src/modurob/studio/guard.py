@@ -169,8 +169,8 @@ class Guard:
                 self._wrong.setdefault(address, []).append(time.monotonic())
                 return 401, NEEDS_TOKEN
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > LARGEST_BODY:
-            return 413, too_large(int(length) if length.isdigit() else None)
+        if not length.isdecimal() or int(length) > LARGEST_BODY:
+            return 413, too_large(int(length) if length.isdecimal() else None)
         return None
 
     def _has_cookie(self, headers: dict[str, str]) -> bool:

@@ -39,6 +39,7 @@ NEW_SETTINGS = RunSettings(
     dt=1e-3,
 )
 LONGEST_S = 600.0  # of a run
+LONGEST_LABEL = 200  # characters of a step of the history
 LONGEST_HISTORY = 4 * 2**20  # characters of either: a shared file must be small enough to open
 
 
@@ -116,7 +117,7 @@ class History:
         settings: RunSettings | None = None,
     ) -> None:
         """Keep the body, pose and settings before an edit; what was taken back is forgotten."""
-        self.past.append(HistoryStep(label, self.now, pose, settings))
+        self.past.append(HistoryStep(label[:LONGEST_LABEL], self.now, pose, settings))
         del self.past[:-DEPTH]
         self.future.clear()
 
@@ -171,7 +172,7 @@ class StepRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    label: Annotated[str, Field(max_length=200)]
+    label: Annotated[str, Field(max_length=LONGEST_LABEL)]
     organism: dict[str, Any] | None
     pose: dict[str, FiniteFloat] | None = None
     settings: Annotated[RunSettings, AfterValidator(short_enough)] | None = None

@@ -108,7 +108,7 @@ class Studio:
 
         Edits that were not saved to the file are found again as long as the file is the same.
         """
-        mark, wanted = fingerprint(path), path.name.split(".")[0]
+        mark, wanted = fingerprint(path), self.folder.clean(path.name.split(".")[0])
         for entry in self.folder.entries():
             if entry.name.split(" ")[0] != wanted.split(" ")[0]:
                 continue

@@ -115,9 +115,8 @@ class BuildPanel(ModePanel):
         kind = self.session.kind(page.kind)
         with ui.element("div").classes("row").style("margin-top: 8px"):
             ports = {AUTO: "usual side", **{at: view_data.port_name(at) for at in kind.docks}}
-            docks = ui.select(
-                ports, value=page.child_port or AUTO, label="Dock with", on_change=self._set_port
-            )
+            now = AUTO if page.child_port is None else page.child_port
+            docks = ui.select(ports, value=now, label="Dock with", on_change=self._set_port)
             docks.props("dense outlined options-dense").style("width: 130px")
             test_id(docks, "dock-with")
             turns = sorted({turn for port in kind.ports for turn in port.turns})
@@ -154,7 +153,7 @@ class BuildPanel(ModePanel):
         if site and organism is not None:
             parent, port = organism.kind(site[0]), site[1]
             found = [*edits.ways(parent, port, kind)] or found
-            now = edits.usual_way(parent, port, kind, page.child_port or None, page.turn)
+            now = edits.usual_way(parent, port, kind, page.child_port, page.turn)
         after = found.index(now) + 1 if now in found else 0
         page.child_port, page.turn = found[after % len(found)]
         page.chosen()
@@ -255,10 +254,11 @@ def _dock_picture(kind: ModuleType, port: int | str | None) -> None:
         return
     if kind.grid:
         sides = {at: edits.heading(kind, at) for at in kind.docks}
-        mine = port or next((at for at in sides if sides[at] == left), kind.docks[0])
+        usual = next((at for at in sides if sides[at] == left), kind.docks[0])
+        mine = usual if port is None else port
         modules = (sides, {at: (sides[at] + left - sides[mine]) % 4 for at in sides})
     else:
-        mine = port or edits.usual_port(kind, kind.docks[-1], kind)
+        mine = edits.usual_port(kind, kind.docks[-1], kind) if port is None else port
         other = edits.mating_ports(kind, mine, kind)[:1]
         modules = (dict.fromkeys(other, right), {mine: left})
     parts = []
@@ -271,8 +271,8 @@ def _dock_picture(kind: ModuleType, port: int | str | None) -> None:
     picture = ui.html(f'<svg viewBox="0 0 75 38">{"".join(parts)}</svg>', sanitize=False)
     words = f"The new module (right) docks with its {view_data.port_name(mine)}"
     picture.classes("dock-picture").props(f'role=img aria-label="{words}"')
-    usual = ", so that it is not turned" if kind.grid and not port else ""
-    picture._props["title"] = words + usual
+    why = ", so that it is not turned" if kind.grid and port is None else ""
+    picture._props["title"] = words + why
     test_id(picture, "dock-picture")
 
 
