@@ -163,6 +163,19 @@ def test_an_unknown_version_is_refused(name, version, monkeypatch):
         framework(name)
 
 
+@pytest.mark.parametrize("name", VERSIONS)
+def test_the_oldest_known_version_is_taken_and_the_first_unknown_one_is_not(name, monkeypatch):
+    least, beyond, _ = VERSIONS[name]
+    for version, taken in ((least, True), (beyond, False)):
+        module = SimpleNamespace(__version__=".".join(map(str, version)))
+        monkeypatch.setitem(sys.modules, name, module)
+        if taken:
+            assert framework(name) is module
+        else:
+            with pytest.raises(mr.StateError, match="to below"):
+                framework(name)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [

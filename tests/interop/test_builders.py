@@ -67,6 +67,33 @@ def test_ros2_control_has_interfaces_and_a_transmission_for_each_motor(tmp_path,
         read_urdf(path)
 
 
+@pytest.mark.parametrize(("effort", "limited"), [(1e9, False), (9.9e8, True)])
+def test_efforts_of_1e9_are_no_limit(tmp_path, effort, limited):
+    arm = ARM.with_parameters(max_effort=effort, max_velocity=effort)
+    write_mjcf(arm, tmp_path / "it.xml", hinges="physical")
+    for motor in read_xml(tmp_path / "it.xml").findall("actuator/motor"):
+        assert ("forcerange" in motor.attrib) == limited
+    for interface in ("effort", "velocity"):
+        write_urdf(arm, tmp_path / "it.urdf", hinges="physical", ros2_control=interface)
+        for command in read_xml(tmp_path / "it.urdf").iter("command_interface"):
+            assert len(command.findall("param")) == 2 * limited
+    for joint in read_urdf(tmp_path / "it.urdf").joints:
+        known = limited and joint.kind != "fixed"
+        assert (joint.max_effort, joint.max_velocity) == ((effort,) * 2 if known else (None,) * 2)
+
+
+@pytest.mark.parametrize(("end", "kept"), [(1e9, None), (9.9e8, 9.9e8)])
+def test_positions_of_1e9_are_no_limit(tmp_path, end, kept):
+    slide = mr.examples.arm("bac").with_parameters("m2", limits=(-end, end))
+    write_urdf(slide, tmp_path / "it.urdf", hinges="physical", ros2_control="position")
+    (joint,) = (j for j in read_urdf(tmp_path / "it.urdf").joints if j.kind == "prismatic")
+    assert (joint.lower, joint.upper) == (None if kept is None else -kept, kept)
+    params = [
+        len(c.findall("param")) for c in read_xml(tmp_path / "it.urdf").iter("command_interface")
+    ]
+    assert params == [0, 0, 0 if kept is None else 2]
+
+
 def test_a_spring_has_no_motor(tmp_path):
     soft = ARM.with_parameters("m1", rotor_inertia=1e-4, stiffness=50.0)
     with pytest.warns(mr.interop.LossWarning):

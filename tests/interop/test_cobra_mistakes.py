@@ -239,6 +239,15 @@ def test_the_last_row_of_a_pose_may_be_off_by_rounding(files, off, taken):
             validated(ConnectorRecord, port, "it")
 
 
+def test_numbers_of_a_pose_are_up_to_1e30(files):
+    pose = np.eye(4)
+    pose[1, 3] = -1e30
+    assert validated(ConnectorRecord, {"ID": "p", "pose": pose.tolist()}, "it").pose[1, 3] == -1e30
+    pose[1, 3] = -1.01e30
+    with complains(FileError, "it: pose: a pose is a 4x4 matrix of numbers"):
+        validated(ConnectorRecord, {"ID": "p", "pose": pose.tolist()}, "it")
+
+
 @pytest.mark.parametrize("what", ["connectors", "visual", "collision"])
 def test_a_module_has_at_most_a_thousand_entries_of_each_kind(files, what):
     """Over all its bodies: checking a datasheet takes the square."""

@@ -314,6 +314,18 @@ def test_docks_of_a_grid_module_lie_on_the_plane(fields):
     ModuleType(**cube(7, **TOP))  # the mount of virtual joints is no dock
 
 
+@pytest.mark.parametrize(("off", "taken"), [(1e-9, True), (1.1e-9, False)])
+def test_docks_of_a_grid_module_may_be_off_by_a_billionth_of_its_size(off, taken):
+    """A cube of one meter, so that its size times the tolerance is the tolerance."""
+    data = ModuleType(**cube(2)).with_parameters(size=1.0).model_dump()
+    next(port for port in data["ports"] if port["label"] == 2)["position"] = (0.5, off, 0.0)
+    if taken:
+        assert ModuleType(**data).port(2).position[1] == off
+    else:
+        with complains(DatasheetError, "port 2: a dock of a grid module lies on"):
+            ModuleType(**data)
+
+
 @pytest.mark.parametrize(
     ("make", "pieces"),
     [

@@ -5,6 +5,7 @@ import pytest
 import sympy
 
 from modurob import SizeError, StateError, UnknownNameError, examples
+from modurob.symbolic import feedback, linear
 from oracles import complains
 
 SECOND = 1e-6  # of the largest acceleration: second differences of a path of order four
@@ -114,6 +115,18 @@ def test_friction_is_in_the_zero_dynamics():
     found = rough.feedback_linearization([SLIDE], passive=[HINGE])
     terms = sympy.expand(found.zero_dynamics[0].subs(rough.values))
     assert float(terms.coeff(dq2)) == pytest.approx(0.1)
+
+
+def test_the_largest_inverse_is_taken_and_no_larger_one(monkeypatch):
+    """Of linearizations and of feedback; one joint stands for four, which take long."""
+    equations = examples.snake(2).equations("physical")
+    asked = (linear, equations.linearize), (feedback, equations.feedback_linearization)
+    for module, ask in asked:
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 1)
+        ask()
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 0)
+        with complains(SizeError, "inverse of a symbolic 1 x 1 mass matrix", "readable up to 0"):
+            ask()
 
 
 def test_wrong_outputs_are_named(crane):
