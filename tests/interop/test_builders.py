@@ -13,7 +13,7 @@ from modurob.cli import cli
 from modurob.interop import read_urdf, srdf, write_mjcf, write_srdf, write_urdf
 from modurob.interop.conventions import motors_of, tree_of
 from modurob.interop.mjcf import linked_pairs
-from modurob.interop.mujoco_model import _floor
+from modurob.interop.mujoco_model import MujocoModel, _floor
 from modurob.interop.xml_files import read_xml
 from modurob.modules import record
 from oracles import complains
@@ -423,4 +423,26 @@ def test_the_margin_of_a_field_of_small_cells_has_at_most_500_of_them():
         is_plane=False, slope=(0.0, 0.0), height=np.zeros((2, 2)), cell=1e-3,
         surface=lambda x, y: (np.zeros(x.shape),),
     )  # fmt: skip
-    assert _floor(level).heights.shape == (1002, 1002)
+    floor = _floor(level)
+    assert floor.heights.shape == (1002, 1002)
+    assert floor.size[2:] == (1e-3, 1.0)  # MuJoCo refuses a rise of zero; a meter lies below
+
+
+def test_a_plane_of_mujoco_is_drawn_ten_meters_wide_and_rises_with_the_slope():
+    floor = _floor(mr.Ground(height=0.25, slope=(0.75, 0.0)))
+    assert floor.size == (5.0, 5.0, 1.0)
+    assert floor.heights is None
+    np.testing.assert_allclose(floor.pose[:3, 2], [-0.6, 0, 0.8], atol=1e-15)
+    np.testing.assert_allclose(floor.pose[:3, 0], [0.8, 0, 0.6], atol=1e-15)
+    assert floor.pose[2, 3] == 0.25
+
+
+@pytest.mark.parametrize(("overlap", "apart"), [(0.2e-6, False), (5e-6, True), (1e-3, True)])
+def test_shapes_that_overlap_as_docked_by_more_than_rounding_do_not_collide(overlap, apart):
+    """Boxes of m0 and m2, which share neither a joint nor a module and stand 0.2 m apart."""
+    bar = {"body": "A", "form": "box", "size": (0.2 + overlap,) * 3}
+    kind = mr.ModuleType(**mr.catalog["backbone"].model_dump() | {"shapes": [bar]})
+    snake = mr.examples.snake(3, kind)
+    model = snake.model("physical")
+    peer = MujocoModel(model, snake).peer
+    assert peer.nexclude - len(linked_pairs(model)) == apart

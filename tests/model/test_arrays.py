@@ -149,6 +149,13 @@ def test_arrays_may_be_off_by_the_digits_of_a_file():
         dataclasses.replace(free, screw=(1 + 1e-5) * free.screw)
 
 
+def test_an_axis_may_miss_its_origin_by_a_millionth():
+    found = dataclasses.replace(MODEL, screw=put(MODEL.screw, 1e-6, 2, 1))
+    assert found.screw[2, 1] == 1e-6
+    with complains(StateError, "screw of 'm2.joint' must be a unit axis through the origin"):
+        dataclasses.replace(MODEL, screw=put(MODEL.screw, 1.001e-6, 2, 1))
+
+
 def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
     """Joints act along x of their frames: rounding would stay in the code of every body."""
     fields = catalog["backbone"].model_dump()
