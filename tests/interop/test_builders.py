@@ -1,5 +1,6 @@
 """Files for builders: limits of motors, ros2_control, SRDF, servos and sensors of MuJoCo."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import mujoco
@@ -50,8 +51,9 @@ def test_limits_of_motors_reach_pinocchio_and_come_back(tmp_path):
 def test_ros2_control_has_interfaces_and_a_transmission_for_each_motor(tmp_path, interface, ends):
     geared = ARM.with_parameters(rotor_inertia=1e-5, gear_ratio=100.0)
     path = tmp_path / "arm.urdf"
-    with pytest.warns(mr.interop.LossWarning):
+    with pytest.warns(mr.interop.LossWarning) as caught:
         write_urdf(geared, path, hinges="physical", ros2_control=interface, hardware="our/Bus")
+    assert caught[0].filename == __file__
     names = geared.model("physical").joint_names
     (control,) = read_xml(path).findall("ros2_control")
     assert control.findtext("hardware/plugin") == "our/Bus"
@@ -252,8 +254,9 @@ def test_pairs_with_a_mesh_stay_in_the_check_unless_they_are_adjacent(tmp_path):
 
     with pytest.warns(
         mr.interop.LossWarning, match=r"it\.srdf: .* pairs with m2 stay in the check"
-    ):
+    ) as caught:
         write_srdf(mr.examples.snake(3).with_kinds({"m2": seen}), path)
+    assert caught[0].filename == __file__
     assert pairs() == {("m0", "m1", "Adjacent"), ("m1", "m2", "Adjacent")}
     write_srdf(mr.examples.snake(2).with_kinds({"m1": seen}), path)  # without a warning
     assert pairs() == {("m0", "m1", "Adjacent")}
@@ -363,6 +366,8 @@ def test_mistakes_are_one_clear_line(tmp_path):
     for joints in ("m1.hinge", None):
         with complains(mr.StateError, f"group 'leg' is a list of joints, got {joints!r}"):
             write_srdf(CRAB, path, groups={"leg": joints})
+    with complains(mr.StateError, "groups are lists of joints by name, got ['m1.hinge']"):
+        write_srdf(CRAB, path, groups=["m1.hinge"])
     with complains(mr.StateError, "a group's name is printable text, got 3"):
         write_srdf(CRAB, path, groups={3: ["m1.hinge"]})
     with complains(mr.StateError, "the hardware's plugin is printable text, got ''"):
@@ -446,3 +451,33 @@ def test_shapes_that_overlap_as_docked_by_more_than_rounding_do_not_collide(over
     model = snake.model("physical")
     peer = MujocoModel(model, snake).peer
     assert peer.nexclude - len(linked_pairs(model)) == apart
+
+
+def test_modules_without_shapes_touch_as_cubes_and_virtual_ones_not_at_all():
+    fields = mr.catalog["backbone"].model_dump()
+    bare = mr.ModuleType(**fields | {"name": "bare", "shapes": ()})
+    two = mr.Organism.start(bare).dock("m0", 3, "m1", 4)
+    model = two.model("physical")
+    engine = MujocoModel(model, two)
+    assert [model.body_names[k] for k in engine.geom_body] == ["m0.A", "m1.A"]
+    assert {*engine.peer.geom_type} == {mujoco.mjtGeom.mjGEOM_BOX}
+    np.testing.assert_array_equal(engine.peer.geom_size, np.full((2, 3), bare.size / 2))
+    on_rail = mr.Organism.start("virtual_px").dock("m0", 7, "m1", 7, kind="backbone")
+    for hinges in ("dyad", "physical"):
+        model = on_rail.model(hinges)
+        engine = MujocoModel(model, on_rail)
+        names = [model.body_names[k].partition(".")[0] for k in engine.geom_body]
+        assert names == ["m1"] * len(on_rail.kind("m1").shapes)
+
+
+def test_what_mujoco_refuses_is_told_in_one_line():
+    with complains(mr.StateError, "MuJoCo refuses this model: XML Error", "'none'"):
+        MujocoModel(CRAB.model(), CRAB, integrator="none")
+
+
+def test_a_model_without_an_organism_has_nothing_that_collides(tmp_path):
+    bare = dataclasses.replace(CRAB.model("physical"), organism=None, options=None)
+    write_srdf(bare, tmp_path / "it.srdf", samples=5)
+    root = read_xml(tmp_path / "it.srdf")
+    assert not root.findall("disable_collisions")
+    assert len(root.findall("group")[0]) == bare.nv

@@ -272,6 +272,12 @@ def test_all_findings_of_a_file_name_their_field(tmp_path):
         ModuleType.model_validate(data)
 
 
+@pytest.mark.parametrize("data", [3, "backbone", [GRIPPER]])
+def test_what_is_no_object_is_no_datasheet(data):
+    with complains(DatasheetError, "must be a valid dictionary", "given"):
+        ModuleType.model_validate(data)
+
+
 def test_a_file_may_name_its_schema(tmp_path):
     file = tmp_path / "gripper.json"
     file.write_text(json.dumps({"$schema": "module.schema.json", **GRIPPER}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
-from modurob import SizeError, StateError, UnknownNameError, examples
+from modurob import Organism, SizeError, StateError, UnknownNameError, catalog, examples
 from modurob.symbolic import feedback, linear
 from oracles import complains
 
@@ -108,6 +108,26 @@ def test_accelerations_of_outputs_are_those_of_forward_dynamics(crane, output):
         h = 1e-2
         expected = (16 * (y(h) + y(-h)) - y(2 * h) - y(-2 * h) - 30 * y(0)) / (12 * h * h)
         assert formula == pytest.approx(expected, abs=SECOND * max(1, abs(expected)))
+
+
+def test_a_link_behind_a_spring_has_twice_as_many_degrees_as_there_are_joints():
+    """Spong 1987: the fourth derivative is k u / (B J) and more, of a rotor B and a link J."""
+    rotor, spring = 0.01, 20.0
+    kind = catalog["backbone"].with_parameters(rotor_inertia=rotor, stiffness=spring)
+    soft = examples.snake(2, kind).equations("physical", symbols="none")
+    found = soft.feedback_linearization([q1 + q2], passive=[soft.model.joint_names[1]])
+    assert found.relative_degree == (4,)
+    link = soft.model.mass_matrix(np.zeros(2))[1, 1]
+    assert float(found.A[0]) == pytest.approx(spring / (rotor * link), rel=1e-12)
+
+
+def test_an_output_that_no_motor_reaches_is_named():
+    """A module on two slides, one of them without a motor."""
+    slides = Organism.start("backbone").equations(base=["px", "py"])
+    with complains(StateError, "no motor reaches the output q2: it has no relative degree"):
+        slides.feedback_linearization("world.py", passive=["world.py"])
+    found = slides.feedback_linearization("world.px", passive=["world.py"])
+    assert (list(found.h), found.relative_degree) == ([q1], (2,))
 
 
 def test_friction_is_in_the_zero_dynamics():
