@@ -96,6 +96,34 @@ def test_positions_of_1e9_are_no_limit(tmp_path, end, kept):
     assert params == [0, 0, 0 if kept is None else 2]
 
 
+def test_joints_without_a_datasheet_have_motors_without_a_gear(tmp_path):
+    """Those of virtual joints, and of a model without an organism."""
+    geared = ARM.with_parameters(rotor_inertia=1e-5, gear_ratio=100.0).model("physical", ["px"])
+    bare = dataclasses.replace(geared, organism=None, options=None)
+    for model, gears in ((geared, [1.0, *[100.0] * (geared.nv - 1)]), (bare, [1.0] * bare.nv)):
+        assert [motor.gear_ratio for motor in motors_of(model)] == gears
+        assert motors_of(model)[0].effort == motors_of(model)[0].velocity == 1e9
+
+
+@pytest.mark.parametrize("limits", [(None, 0.3), (-0.3, None)])
+def test_a_hinge_with_one_limit_is_not_continuous(tmp_path, limits):
+    snake = mr.examples.snake(2).with_parameters("m0", limits=limits)
+    write_urdf(snake, tmp_path / "it.urdf", hinges="physical")
+    (joint,) = (j for j in read_urdf(tmp_path / "it.urdf").joints if j.kind == "revolute")
+    assert (joint.lower, joint.upper) == limits
+    (written,) = (j for j in read_xml(tmp_path / "it.urdf").findall("joint")
+                  if j.get("type") != "fixed")  # fmt: skip
+    assert written.get("type") == "revolute"
+
+
+def test_a_base_that_is_fixed_and_has_no_mass_needs_none_in_mujoco(tmp_path):
+    pendulum = mr.examples.double_pendulum().with_parameters("m0", mass=0.0)
+    for base, there in (("fixed", 0), ("free", 1)):
+        write_mjcf(pendulum, tmp_path / "it.xml", hinges="physical", base=base)
+        root = read_xml(tmp_path / "it.xml").find("worldbody/body")
+        assert len(root.findall("inertial")) == there
+
+
 def test_a_spring_has_no_motor(tmp_path):
     soft = ARM.with_parameters("m1", rotor_inertia=1e-4, stiffness=50.0)
     with pytest.warns(mr.interop.LossWarning):

@@ -10,8 +10,9 @@ import sympy
 from modurob import examples
 from modurob.symbolic.feedback import _vanishes
 from modurob.symbolic.forms import ExpressionWriter, display_number
+from modurob.symbolic.links import _inertia, _snapped
 from modurob.symbolic.output import THIN, EquationPrinter, Latex, MathMl, _aligned
-from modurob.symbolic.trigonometric import Angle, Trig
+from modurob.symbolic.trigonometric import Angle, Trig, exactly
 from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, latex_text
 
 PENDULUM = examples.double_pendulum(l1=1.5, l2=2.0, m1=3.0, m2=4.0).equations("physical")
@@ -203,6 +204,18 @@ def test_numbers_of_joints_and_inertias_are_named_after_them():
     assert {len(name.split("_")) for name in named} == {1}
     uneven = examples.arm("ab").equations("physical").symbols
     assert any(name.endswith("_x") for name in uneven if name[0] == "J")
+
+
+@pytest.mark.parametrize(("off", "rounding"), [(0.9e-12, True), (1e-12, False)])
+def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
+    """Of one: twice a number, beside a whole one; a product of inertia, beside the largest."""
+    found = _snapped(np.array([off / 2, 0.25]))
+    assert found.tolist() == [0 if rounding else exactly(off / 2), Fraction(1, 4)]
+    inertia = np.array([[1.0, off, 0.0], [off, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    words = Vocabulary({"inertia"})
+    _inertia(inertia, ("1",), "m1", words)
+    names = [q.name for q in words.quantities]
+    assert names == (["J1"] if rounding else ["J1_x", "J1_xy", "J1_y", "J1_z"])
 
 
 def test_friction_acts_on_joints_and_not_on_a_free_base():
