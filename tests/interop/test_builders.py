@@ -509,3 +509,13 @@ def test_a_model_without_an_organism_has_nothing_that_collides(tmp_path):
     root = read_xml(tmp_path / "it.srdf")
     assert not root.findall("disable_collisions")
     assert len(root.findall("group")[0]) == bare.nv
+
+
+def test_warnings_of_mujoco_are_silent_for_a_while_only():
+    engine, before = MujocoModel(CRAB.model()), mujoco.get_mju_user_warning()
+    with engine.quiet():
+        assert mujoco.get_mju_user_warning() is not before
+    assert mujoco.get_mju_user_warning() is before
+    with pytest.raises(KeyError), engine.quiet():
+        raise KeyError
+    assert mujoco.get_mju_user_warning() is before

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from modurob import Model, ModuleType, Organism, StateError, catalog, examples
+from modurob.model.frames import _snapped, _whole
 from modurob.model.validation import _check_masses
 from oracles import complains
 
@@ -167,3 +168,11 @@ def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
         model = Organism.start(kind).model("physical")
         x_in_body = model._frames.body_rotation[model.body_index("m0.B"), 0]
         np.testing.assert_array_equal(x_in_body, [0.0, 0.0, 1.0])
+
+
+def test_rounding_errors_of_turning_vanish_and_nothing_larger():
+    """Of entries of a rotation beside 0 and 1, and of numbers beside the largest of a link."""
+    assert _whole(np.array([1e-15, -1e-15, 1.1e-15, 0.5])).tolist() == [0, 0, 1.1e-15, 0.5]
+    assert np.signbit(_whole(np.array([-1e-16]))).tolist() == [False]
+    scale = np.array([2.0, 2.0, 2.0])
+    assert _snapped(np.array([2e-15, 2.1e-15, 1.0]), scale).tolist() == [0, 2.1e-15, 1]

@@ -497,6 +497,24 @@ def test_a_kind_of_several_bodies_without_mass_may_stay_without():
         empty.with_parameters(mass=1.0)
 
 
+def test_a_body_without_mass_gets_one():
+    kind = catalog["backbone"]
+    assert kind.bodies[1].mass == 0
+    heavier = kind.with_parameters(body="B", mass=0.25)
+    assert [body.mass for body in heavier.bodies] == [kind.bodies[0].mass, 0.25]
+    assert not np.any(heavier.bodies[1].inertia)
+
+
+@pytest.mark.parametrize(("off", "taken"), [(1e-9, True), (1.1e-9, False)])
+def test_a_reference_may_be_off_by_a_billionth(off, taken):
+    data = changed("ports.0.reference", [1, 0, off])
+    if taken:
+        assert ModuleType(**data).port(1).reference == (1, 0, off)
+    else:
+        with complains(DatasheetError, "ports[0]", "not perpendicular"):
+            ModuleType(**data)
+
+
 def test_one_body_or_joint_can_be_edited_alone():
     kind = catalog["superbot"].with_parameters(mass=1.0, body="end_a")
     assert [body.mass for body in kind.bodies] == [1.0, 0.125, 0.125, 0.125]
