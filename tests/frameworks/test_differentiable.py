@@ -96,6 +96,19 @@ def test_states_that_are_refused_leave_the_others_of_a_batch(entry, wrong):
         np.testing.assert_array_equal(found, whole)
 
 
+@pytest.mark.parametrize("name", ["forward_dynamics", "step"])
+def test_accelerations_of_other_states_are_kept(name):
+    bound = DifferentiableFunction(cases.model("fixed"), name, cases.options(name, "fixed"))
+    arrays = [np.concatenate([x, x + 0.1]) for x in cases.states(name, "fixed")]
+    expected = [*bound.value(*arrays), *(b for row in bound.jacobians(*arrays) for b in row)]
+    arrays[1][2, 0] = np.inf
+    for found, whole in zip(
+        [*bound.value_or_nan(*arrays), *bound.jacobians_or_nan(*arrays)], expected, strict=True
+    ):
+        whole[2] = np.nan
+        np.testing.assert_allclose(found, whole, rtol=ROUNDING, atol=ROUNDING)
+
+
 def test_a_body_without_forward_dynamics_gives_no_nan():
     model = mr.examples.crane().model()
     rows = np.zeros((3, 4, model.nv))

@@ -147,10 +147,12 @@ def test_a_spring_has_no_motor(tmp_path):
     assert [motor.name for motor in motors_of(softer.model("physical"))] == driven
 
 
-def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
-    path, model = tmp_path / "it.xml", ARM.model("physical")
-    write_mjcf(ARM, path, hinges="physical", actuators="position")
-    inertia = 1 / np.diagonal(np.linalg.inv(model.mass_matrix(model.neutral())))
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path, base):
+    path, model = tmp_path / "it.xml", ARM.model("physical", base)
+    write_mjcf(ARM, path, hinges="physical", base=base, actuators="position")
+    mobility = np.linalg.inv(model.mass_matrix(model.neutral()))
+    inertia = 1 / np.diagonal(mobility)[model.joint_slice_v]
     servos = read_xml(path).findall("actuator/position")
     kp, kd = ([float(servo.get(key)) for servo in servos] for key in ("kp", "kv"))
     np.testing.assert_allclose(kp, 900 * inertia)

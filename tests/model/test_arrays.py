@@ -10,7 +10,7 @@ import pytest
 
 from modurob import Model, ModuleType, Organism, StateError, catalog, examples
 from modurob.model.frames import _snapped, _whole
-from modurob.model.validation import _check_masses
+from modurob.model.validation import _check_masses, same_numbers
 from oracles import complains
 
 MODEL = examples.arm("bab").with_parameters("m1", limits=(-2.0, 2.0)).model("physical")
@@ -176,3 +176,19 @@ def test_rounding_errors_of_turning_vanish_and_nothing_larger():
     assert np.signbit(_whole(np.array([-1e-16]))).tolist() == [False]
     scale = np.array([2.0, 2.0, 2.0])
     assert _snapped(np.array([2e-15, 2.1e-15, 1.0]), scale).tolist() == [0, 2.1e-15, 1]
+
+
+def test_models_are_one_if_their_names_are_and_their_numbers_up_to_rounding():
+    assert same_numbers(MODEL, dataclasses.replace(MODEL))
+    endless = examples.arm("bab").model("physical")  # without limits
+    assert same_numbers(endless, endless)
+    assert not same_numbers(endless, MODEL)
+    for off, same in ((1e-12, True), (1.1e-12, False)):
+        other = dataclasses.replace(MODEL, coulomb=put(MODEL.coulomb, off, 1))
+        assert same_numbers(MODEL, other) is same
+    for field in ("joint_names", "body_names"):
+        first, *rest = getattr(MODEL, field)
+        assert not same_numbers(MODEL, dataclasses.replace(MODEL, **{field: (f"{first}x", *rest)}))
+    assert not same_numbers(
+        examples.snake(3).model("physical"), examples.snake(2).model("physical")
+    )
