@@ -205,9 +205,12 @@ def test_options_without_derivatives_are_refused(name, options, text):
         DifferentiableFunction(cases.model("fixed"), name, options)
 
 
-def test_a_model_is_demanded():
-    with pytest.raises(mr.StateError, match="takes a model such as"):
-        DifferentiableFunction(mr.examples.crab(), "inverse_dynamics", {})  # pyright: ignore
+@pytest.mark.parametrize(
+    ("name", "options"), [("inverse_dynamics", {}), ("forward_kinematics", {"body": "m0"})]
+)
+def test_a_model_is_demanded(name, options):
+    with pytest.raises(mr.StateError, match=f"{name}.* takes a model such as"):
+        DifferentiableFunction(mr.examples.crab(), name, options)  # pyright: ignore
 
 
 @pytest.mark.parametrize(

@@ -476,6 +476,16 @@ def test_codecs_refuse_what_no_writer_wrote():
         floats(1).read(ByteReader(b"\x02"))
 
 
+@pytest.mark.parametrize(("count", "mask"), [(1, 1), (7, 1), (8, 1), (9, 2), (16, 2), (17, 3)])
+def test_a_mask_has_a_bit_for_each_number(count, mask):
+    codec = floats(count)
+    assert codec.write([0.0] * count) == bytes(mask)
+    values = (*[0.0] * (count - 1), 1.5)
+    data = codec.write(values)
+    assert len(data) == mask + 8
+    assert codec.read(ByteReader(data)) == values
+
+
 def test_a_twin_without_a_datasheet_is_refused(tmp_path):
     file = tmp_path / "it.json"
     write_json(decode(RECORD), file)
