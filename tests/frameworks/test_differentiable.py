@@ -41,6 +41,21 @@ def test_jacobians_by_all_entries_equal_differences(name, base):
 
 
 @pytest.mark.parametrize("base", cases.BASES)
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_states_of_any_batch_have_the_jacobians_of_rows(name, base):
+    bound = DifferentiableFunction(cases.model(base), name, cases.options(name, base))
+    arrays = cases.states(name, base)
+    rows = [block for row in bound.jacobians(*arrays) for block in row]
+    for batch, of in (((1, 2), slice(None)), ((), 1)):
+        given = [x[of].reshape(*batch, x.shape[-1]) for x in arrays]
+        found = [block for row in bound.jacobians(*given) for block in row]
+        for whole, block in zip(rows, found, strict=True):
+            expected = whole[of].reshape(*batch, *whole.shape[1:])
+            assert block.shape == expected.shape
+            np.testing.assert_allclose(block, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
 def test_pullback_is_the_product_of_weights_and_jacobians(base):
     bound = DifferentiableFunction(cases.model(base), "step", {"dt": cases.DT})
     arrays = cases.states("step", base)

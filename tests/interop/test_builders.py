@@ -359,6 +359,8 @@ def test_sensors_of_mujoco_measure_joints_and_bodies(tmp_path):
     felt = T[:3, :3].T @ ((speed[1] - speed[0]) / (2 * h) - model.gravity)
     np.testing.assert_allclose(data.sensor(f"accelerometer:{body}").data, felt, atol=1e-5)
     np.testing.assert_allclose(data.sensor(f"gyro:{body}").data, (J @ v)[3:], atol=1e-9)
+    w, *axis = data.sensor(f"attitude:{body}").data
+    np.testing.assert_allclose(pin.Quaternion(w, *axis).matrix(), T[:3, :3], atol=1e-12)
 
 
 def origin_velocity(model, q, v, body):
