@@ -180,6 +180,27 @@ def test_types_that_would_look_alike_are_refused(files, tmp_path):
         read_cobra_modules(dump(tmp_path / "m.json", data))
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_bodies_and_joints_that_would_look_alike_are_always_refused(files, tmp_path, strict):
+    """Other fields name them by what they are called in the file."""
+    module = copy.deepcopy(files[0]["modules"][0])
+    module["header"]["affiliation"] = []
+    (hinge,), (near, far) = module["joints"], module["bodies"]
+    bodies = [{**near, "ID": "a b"}, {**far, "ID": "a.b"}]
+    ends = {**hinge, "parent": "a b", "child": "a.b"}
+    with complains(FileError, "bodies 'a b' and 'a.b' would both be called 'a_b'"):
+        read_cobra_modules(
+            dump(tmp_path / "m.json", {**module, "bodies": bodies, "joints": [ends]}), strict=strict
+        )
+    tip = {**far, "ID": "tip", "connectors": [], "visual": []}
+    joints = [{**hinge, "ID": "j 1"}, {**hinge, "ID": "j.1", "parent": far["ID"], "child": "tip"}]
+    with complains(FileError, "joints 'j 1' and 'j.1' would both be called 'j_1'"):
+        read_cobra_modules(
+            dump(tmp_path / "m.json", {**module, "bodies": [near, far, tip], "joints": joints}),
+            strict=strict,
+        )
+
+
 @pytest.mark.parametrize(("shapes", "kept"), [(1000, True), (1001, False)])
 def test_a_huge_datasheet_that_travels_along_is_passed_over(files, tmp_path, shapes, kept):
     """Checking it takes the square of its size; the module's own fields say enough."""
