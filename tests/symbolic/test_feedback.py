@@ -128,6 +128,8 @@ def test_an_output_that_no_motor_reaches_is_named():
         slides.feedback_linearization("world.py", passive=["world.py"])
     found = slides.feedback_linearization("world.px", passive=["world.py"])
     assert (list(found.h), found.relative_degree) == ([q1], (2,))
+    both = str(slides.substitute(m0=1).feedback_linearization()).splitlines()
+    assert both[2::2] == ["  y1^(2) = (1) u1 + 0", "  y2^(2) = (1) u2 + 0"]  # and no (0) u
 
 
 def test_friction_is_in_the_zero_dynamics():
