@@ -111,6 +111,18 @@ def test_states_that_are_refused_leave_the_others_of_a_batch(entry, wrong):
         np.testing.assert_array_equal(found, whole)
 
 
+def test_states_out_of_range_are_refused_one_by_one_whatever_the_inertia():
+    """Finite ones; a body whose forward dynamics is singular has inverse dynamics all the same."""
+    model = mr.examples.crane().model()
+    bound = DifferentiableFunction(model, "inverse_dynamics", {})
+    q, v, a = np.random.default_rng(4).uniform(-1, 1, (3, 4, model.nv))
+    (expected,) = bound.value(q, v, a)
+    q[2, 0] = 1e16
+    expected[2] = np.nan
+    (found,) = bound.value_or_nan(q, v, a)
+    np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
 @pytest.mark.parametrize("name", ["forward_dynamics", "step"])
 def test_accelerations_of_other_states_are_kept(name):
     bound = DifferentiableFunction(cases.model("fixed"), name, cases.options(name, "fixed"))
