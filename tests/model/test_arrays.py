@@ -119,6 +119,9 @@ WRONG_ARRAYS = {
     "joint askew": ("placement", lambda m: put(m.placement, 1.01, 1, 0, 0), "placement[1]"),
     "joint in a row": ("placement", lambda m: put(m.placement, OFF, 2), "placement[2]"),
     "body askew": ("body_placement", lambda m: put(m.body_placement, -OFF, 4), "body_placement[4]"),
+    "first body askew": (
+        "body_placement", lambda m: put(m.body_placement, -OFF, 0), "body_placement[0]"
+    ),
     "base askew": ("base_pose", lambda m: OFF, "base_pose of a model is no pose"),
     "fixed base": ("base_pose", lambda m: put(np.eye(4), 1.0, 0, 3), "must be the identity"),
     "short axis": ("screw", lambda m: 0.99 * m.screw, "screw of 'm0.joint'", "unit axis"),
@@ -168,6 +171,15 @@ def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
         model = Organism.start(kind).model("physical")
         x_in_body = model._frames.body_rotation[model.body_index("m0.B"), 0]
         np.testing.assert_array_equal(x_in_body, [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize(("off", "pattern"), [(0.9e-12, 2), (1e-12, 3)])
+def test_axes_along_the_parent_s_are_so_up_to_a_trillionth(off, pattern):
+    fields = catalog["backbone"].model_dump()
+    hinge = {**fields["joints"][0], "axis": (off, 0, 1), "rpy": (0, 0, 0)}
+    bodies = [fields["bodies"][0], {**fields["bodies"][1], "mass": 1.0}]
+    kind = ModuleType(**{**fields, "bodies": bodies, "joints": [hinge], "grid": False})
+    assert Organism.start(kind).model("physical")._frames.pattern.tolist() == [pattern]
 
 
 def test_rounding_errors_of_turning_vanish_and_nothing_larger():
