@@ -195,6 +195,13 @@ def test_random_configurations_keep_limits_and_reach_them():
     assert zero[0] == 0.5
 
 
+def test_half_of_random_configurations_are_at_an_end_of_each_joint():
+    model = ARM.model("physical")
+    q, rough = srdf._random(model, np.random.default_rng(1), 20_000), 0.02  # 5 standard errors
+    for end in (model.lower, model.upper):
+        np.testing.assert_allclose((q == end).mean(axis=0), 0.25, atol=rough)
+
+
 @pytest.mark.parametrize("organism", [CRAB, ARM], ids=["crab", "arm"])
 def test_pairs_that_never_collide_do_not_collide_in_pinocchio(organism, tmp_path):
     urdf, path = tmp_path / "it.urdf", tmp_path / "it.srdf"
