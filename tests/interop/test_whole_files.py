@@ -129,6 +129,31 @@ URDF = f"""\
 </robot>
 """
 
+ROS2_CONTROL = """\
+ <ros2_control name="organism" type="system">
+  <hardware>
+   <plugin>mock_components/GenericSystem</plugin>
+  </hardware>
+  <joint name="m0.hinge">
+   <command_interface name="position">
+    <param name="min">-0.5</param>
+    <param name="max">1.5</param>
+   </command_interface>
+   <state_interface name="position"/>
+   <state_interface name="velocity"/>
+   <state_interface name="effort"/>
+  </joint>
+  <transmission name="m0.hinge:transmission">
+   <plugin>transmission_interface/SimpleTransmission</plugin>
+   <actuator name="m0.hinge:motor" role="actuator1"/>
+   <joint name="m0.hinge" role="joint1">
+    <mechanical_reduction>1.0</mechanical_reduction>
+   </joint>
+  </transmission>
+ </ros2_control>
+</robot>
+"""
+
 SRDF = f"""\
 {XML}
 <robot name="organism">
@@ -247,6 +272,15 @@ def test_mjcf_of_a_module(tmp_path):
 def test_urdf_of_a_module(tmp_path):
     write_urdf(Organism.start(JACK), tmp_path / "it.urdf", hinges="physical")
     assert (tmp_path / "it.urdf").read_text("utf-8") == URDF
+
+
+def test_ros2_control_of_a_module(tmp_path):
+    """The rest of the file is as without."""
+    write_urdf(
+        Organism.start(JACK), tmp_path / "it.urdf", hinges="physical", ros2_control="position"
+    )
+    text = (tmp_path / "it.urdf").read_text("utf-8")
+    assert text == URDF.removesuffix("</robot>\n") + ROS2_CONTROL
 
 
 def test_srdf_of_two_modules(tmp_path):
