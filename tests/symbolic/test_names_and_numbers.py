@@ -85,6 +85,12 @@ def test_common_factors_are_taken_out_of_the_short_form():
         assert right is None or sympy.expand(short - right) == 0
 
 
+@pytest.mark.parametrize("quarter", range(-5, 6))
+def test_sines_and_cosines_of_quarter_turns_are_whole(quarter):
+    cosine, sine = [(1, 0), (0, 1), (-1, 0), (0, -1)][quarter % 4]
+    assert _cosine_and_sine("q1", quarter * np.pi / 2) == (cosine, sine)
+
+
 def test_angles_near_a_quarter_turn_are_not_taken_for_it():
     for angle in (0.05, np.pi / 2 + 1e-6, -np.pi / 2, 3.0):
         found = PENDULUM.substitute(PENDULUM.values).substitute(q2=angle).M[0, 0]

@@ -234,6 +234,7 @@ def test_the_ways_out_are_those_that_help():
     """One entry is no way out for one entry, nor numbers where numbers stand already."""
     equations = examples.superbot_tree().equations("physical")
     asked = [lambda: equations.entry("N[1]"), equations.linearize, equations.regressor]
+    asked += [equations.feedback_linearization]
     asked += [lambda: equations.V("m19"), lambda: equations.T("m0", "m19")]
     asked += [lambda: equations.J("m19"), lambda: equations.T("m19", "m0")]
     for ask in asked:
