@@ -113,6 +113,17 @@ def test_the_reference_gives_one_state_and_a_batch_the_same_numbers(kinds, hinge
             assert_close(np.reshape(ones, many.shape), many)
 
 
+@pytest.mark.parametrize("base", [["px", "rz"], "free"])
+def test_the_reference_stands_where_the_robot_does(base):
+    model = examples.snake(3).model("physical", base)
+    q, v, _ = batch(model, (2,))
+    q[:, 0] += 5.0
+    for name, inputs in (("center_of_mass", (q,)), ("momentum", (q, v)), ("mass_matrix", (q,))):
+        assert_close(plain.reference(model, name, *inputs), getattr(model, name)(*inputs))
+    poses = plain.reference(model, "forward_kinematics", q)
+    assert_close(poses, model.forward_kinematics(q)[..., :3, :])
+
+
 # -- shapes, sizes, threads ------------------------------------------------------------------------
 
 MODELS = {

@@ -168,6 +168,15 @@ def test_a_list_of_members_has_up_to_eight_megabytes(more):
         pass
 
 
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\5\6" + bytes(17), b"no archive" * 9])
+def test_what_has_no_whole_end_is_no_archive(content):
+    with (
+        complains(FileError, "not a ZIP archive, or a truncated one"),
+        archives.reading_archive(io.BytesIO(content)),
+    ):
+        pass
+
+
 def test_arrays_have_a_largest_number_of_dimensions(path, arrays, monkeypatch):
     path.write_bytes(packed(arrays.items()))
     most = max(array.ndim for array in arrays.values())
@@ -197,6 +206,16 @@ def test_the_list_of_members_has_the_size_of_the_64_bit_record(path, arrays):
     path.write_bytes(zip64(data, 2**40))
     with complains(FileError, "run.npz", "a list of members of 1,099,511,627,776 bytes"):
         Trajectory.load(path)
+    # the end's own size counts, too, unless it is the mark of the record
+    for own, told in ((2**32 - 1, ""), (2**32 - 2, "4,294,967,294 bytes")):
+        both = bytearray(zip64(data, size))
+        struct.pack_into("<I", both, both.rindex(b"PK\5\6") + 12, own)
+        path.write_bytes(both)
+        if told:
+            with complains(FileError, "run.npz", "a list of members of", told):
+                Trajectory.load(path)
+        else:
+            assert np.array_equal(Trajectory.load(path).q, arrays["0.q"])
 
 
 def test_the_end_of_an_archive_is_found_wherever_it_may_be(path, arrays):

@@ -41,6 +41,21 @@ def test_jacobians_by_all_entries_equal_differences(name, base):
 
 
 @pytest.mark.parametrize("base", cases.BASES)
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_states_of_any_batch_have_the_jacobians_of_rows(name, base):
+    bound = DifferentiableFunction(cases.model(base), name, cases.options(name, base))
+    arrays = cases.states(name, base)
+    rows = [block for row in bound.jacobians(*arrays) for block in row]
+    for batch, of in (((1, 2), slice(None)), ((), 1)):
+        given = [x[of].reshape(*batch, x.shape[-1]) for x in arrays]
+        found = [block for row in bound.jacobians(*given) for block in row]
+        for whole, block in zip(rows, found, strict=True):
+            expected = whole[of].reshape(*batch, *whole.shape[1:])
+            assert block.shape == expected.shape
+            np.testing.assert_allclose(block, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
 def test_pullback_is_the_product_of_weights_and_jacobians(base):
     bound = DifferentiableFunction(cases.model(base), "step", {"dt": cases.DT})
     arrays = cases.states("step", base)
@@ -94,6 +109,31 @@ def test_states_that_are_refused_leave_the_others_of_a_batch(entry, wrong):
     ):
         whole[1, 0] = np.nan
         np.testing.assert_array_equal(found, whole)
+
+
+def test_states_out_of_range_are_refused_one_by_one_whatever_the_inertia():
+    """Finite ones; a body whose forward dynamics is singular has inverse dynamics all the same."""
+    model = mr.examples.crane().model()
+    bound = DifferentiableFunction(model, "inverse_dynamics", {})
+    q, v, a = np.random.default_rng(4).uniform(-1, 1, (3, 4, model.nv))
+    (expected,) = bound.value(q, v, a)
+    q[2, 0] = 1e16
+    expected[2] = np.nan
+    (found,) = bound.value_or_nan(q, v, a)
+    np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "step"])
+def test_accelerations_of_other_states_are_kept(name):
+    bound = DifferentiableFunction(cases.model("fixed"), name, cases.options(name, "fixed"))
+    arrays = [np.concatenate([x, x + 0.1]) for x in cases.states(name, "fixed")]
+    expected = [*bound.value(*arrays), *(b for row in bound.jacobians(*arrays) for b in row)]
+    arrays[1][2, 0] = np.inf
+    for found, whole in zip(
+        [*bound.value_or_nan(*arrays), *bound.jacobians_or_nan(*arrays)], expected, strict=True
+    ):
+        whole[2] = np.nan
+        np.testing.assert_allclose(found, whole, rtol=ROUNDING, atol=ROUNDING)
 
 
 def test_a_body_without_forward_dynamics_gives_no_nan():
@@ -163,6 +203,19 @@ def test_an_unknown_version_is_refused(name, version, monkeypatch):
         framework(name)
 
 
+@pytest.mark.parametrize("name", VERSIONS)
+def test_the_oldest_known_version_is_taken_and_the_first_unknown_one_is_not(name, monkeypatch):
+    least, beyond, _ = VERSIONS[name]
+    for version, taken in ((least, True), (beyond, False)):
+        module = SimpleNamespace(__version__=".".join(map(str, version)))
+        monkeypatch.setitem(sys.modules, name, module)
+        if taken:
+            assert framework(name) is module
+        else:
+            with pytest.raises(mr.StateError, match="to below"):
+                framework(name)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [
@@ -179,9 +232,12 @@ def test_options_without_derivatives_are_refused(name, options, text):
         DifferentiableFunction(cases.model("fixed"), name, options)
 
 
-def test_a_model_is_demanded():
-    with pytest.raises(mr.StateError, match="takes a model such as"):
-        DifferentiableFunction(mr.examples.crab(), "inverse_dynamics", {})  # pyright: ignore
+@pytest.mark.parametrize(
+    ("name", "options"), [("inverse_dynamics", {}), ("forward_kinematics", {"body": "m0"})]
+)
+def test_a_model_is_demanded(name, options):
+    with pytest.raises(mr.StateError, match=f"{name}.* takes a model such as"):
+        DifferentiableFunction(mr.examples.crab(), name, options)  # pyright: ignore
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Files for builders: limits of motors, ros2_control, SRDF, servos and sensors of MuJoCo."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import mujoco
@@ -13,7 +14,7 @@ from modurob.cli import cli
 from modurob.interop import read_urdf, srdf, write_mjcf, write_srdf, write_urdf
 from modurob.interop.conventions import motors_of, tree_of
 from modurob.interop.mjcf import linked_pairs
-from modurob.interop.mujoco_model import _floor
+from modurob.interop.mujoco_model import MujocoModel, _floor
 from modurob.interop.xml_files import read_xml
 from modurob.modules import record
 from oracles import complains
@@ -50,8 +51,9 @@ def test_limits_of_motors_reach_pinocchio_and_come_back(tmp_path):
 def test_ros2_control_has_interfaces_and_a_transmission_for_each_motor(tmp_path, interface, ends):
     geared = ARM.with_parameters(rotor_inertia=1e-5, gear_ratio=100.0)
     path = tmp_path / "arm.urdf"
-    with pytest.warns(mr.interop.LossWarning):
+    with pytest.warns(mr.interop.LossWarning) as caught:
         write_urdf(geared, path, hinges="physical", ros2_control=interface, hardware="our/Bus")
+    assert caught[0].filename == __file__
     names = geared.model("physical").joint_names
     (control,) = read_xml(path).findall("ros2_control")
     assert control.findtext("hardware/plugin") == "our/Bus"
@@ -65,6 +67,61 @@ def test_ros2_control_has_interfaces_and_a_transmission_for_each_motor(tmp_path,
     assert gears == ["100.0"] * len(names)
     with pytest.warns(mr.ModelWarning, match="gear ratios of the transmissions m0.joint:trans"):
         read_urdf(path)
+
+
+@pytest.mark.parametrize(("effort", "limited"), [(1e9, False), (9.9e8, True)])
+def test_efforts_of_1e9_are_no_limit(tmp_path, effort, limited):
+    arm = ARM.with_parameters(max_effort=effort, max_velocity=effort)
+    write_mjcf(arm, tmp_path / "it.xml", hinges="physical")
+    for motor in read_xml(tmp_path / "it.xml").findall("actuator/motor"):
+        assert ("forcerange" in motor.attrib) == limited
+    for interface in ("effort", "velocity"):
+        write_urdf(arm, tmp_path / "it.urdf", hinges="physical", ros2_control=interface)
+        for command in read_xml(tmp_path / "it.urdf").iter("command_interface"):
+            assert len(command.findall("param")) == 2 * limited
+    for joint in read_urdf(tmp_path / "it.urdf").joints:
+        known = limited and joint.kind != "fixed"
+        assert (joint.max_effort, joint.max_velocity) == ((effort,) * 2 if known else (None,) * 2)
+
+
+@pytest.mark.parametrize(("end", "kept"), [(1e9, None), (9.9e8, 9.9e8)])
+def test_positions_of_1e9_are_no_limit(tmp_path, end, kept):
+    slide = mr.examples.arm("bac").with_parameters("m2", limits=(-end, end))
+    write_urdf(slide, tmp_path / "it.urdf", hinges="physical", ros2_control="position")
+    (joint,) = (j for j in read_urdf(tmp_path / "it.urdf").joints if j.kind == "prismatic")
+    assert (joint.lower, joint.upper) == (None if kept is None else -kept, kept)
+    params = [
+        len(c.findall("param")) for c in read_xml(tmp_path / "it.urdf").iter("command_interface")
+    ]
+    assert params == [0, 0, 0 if kept is None else 2]
+
+
+def test_joints_without_a_datasheet_have_motors_without_a_gear(tmp_path):
+    """Those of virtual joints, and of a model without an organism."""
+    geared = ARM.with_parameters(rotor_inertia=1e-5, gear_ratio=100.0).model("physical", ["px"])
+    bare = dataclasses.replace(geared, organism=None, options=None)
+    for model, gears in ((geared, [1.0, *[100.0] * (geared.nv - 1)]), (bare, [1.0] * bare.nv)):
+        assert [motor.gear_ratio for motor in motors_of(model)] == gears
+        assert motors_of(model)[0].effort == motors_of(model)[0].velocity == 1e9
+
+
+@pytest.mark.parametrize("limits", [(None, 0.3), (-0.3, None)])
+def test_a_hinge_with_one_limit_is_not_continuous(tmp_path, limits):
+    snake = mr.examples.snake(2).with_parameters("m0", limits=limits)
+    write_urdf(snake, tmp_path / "it.urdf", hinges="physical")
+    (joint,) = (j for j in read_urdf(tmp_path / "it.urdf").joints if j.kind == "revolute")
+    assert (joint.lower, joint.upper) == limits
+    (written,) = (j for j in read_xml(tmp_path / "it.urdf").findall("joint")
+                  if j.get("type") != "fixed")  # fmt: skip
+    assert written.get("type") == "revolute"
+
+
+def test_a_base_that_is_fixed_and_has_no_mass_needs_none_in_mujoco(tmp_path):
+    pendulum = mr.examples.double_pendulum().with_parameters("m0", mass=0.0)
+    for base, there in (("fixed", 0), ("free", 1)):
+        write_mjcf(pendulum, tmp_path / "it.xml", hinges="physical", base=base)
+        root = read_xml(tmp_path / "it.xml").find("worldbody/body")
+        assert len(root.findall("inertial")) == there
 
 
 def test_a_spring_has_no_motor(tmp_path):
@@ -90,10 +147,12 @@ def test_a_spring_has_no_motor(tmp_path):
     assert [motor.name for motor in motors_of(softer.model("physical"))] == driven
 
 
-def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path):
-    path, model = tmp_path / "it.xml", ARM.model("physical")
-    write_mjcf(ARM, path, hinges="physical", actuators="position")
-    inertia = 1 / np.diagonal(np.linalg.inv(model.mass_matrix(model.neutral())))
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_default_servos_give_each_joint_thirty_radians_per_second(tmp_path, base):
+    path, model = tmp_path / "it.xml", ARM.model("physical", base)
+    write_mjcf(ARM, path, hinges="physical", base=base, actuators="position")
+    mobility = np.linalg.inv(model.mass_matrix(model.neutral()))
+    inertia = 1 / np.diagonal(mobility)[model.joint_slice_v]
     servos = read_xml(path).findall("actuator/position")
     kp, kd = ([float(servo.get(key)) for servo in servos] for key in ("kp", "kv"))
     np.testing.assert_allclose(kp, 900 * inertia)
@@ -134,6 +193,13 @@ def test_random_configurations_keep_limits_and_reach_them():
     at_ends = ((q == low) | (q == high)).mean(axis=0)
     assert at_ends == pytest.approx(0.5, abs=0.12)  # about half of them
     assert zero[0] == 0.5
+
+
+def test_half_of_random_configurations_are_at_an_end_of_each_joint():
+    model = ARM.model("physical")
+    q, rough = srdf._random(model, np.random.default_rng(1), 20_000), 0.02  # 5 standard errors
+    for end in (model.lower, model.upper):
+        np.testing.assert_allclose((q == end).mean(axis=0), 0.25, atol=rough)
 
 
 @pytest.mark.parametrize("organism", [CRAB, ARM], ids=["crab", "arm"])
@@ -225,8 +291,9 @@ def test_pairs_with_a_mesh_stay_in_the_check_unless_they_are_adjacent(tmp_path):
 
     with pytest.warns(
         mr.interop.LossWarning, match=r"it\.srdf: .* pairs with m2 stay in the check"
-    ):
+    ) as caught:
         write_srdf(mr.examples.snake(3).with_kinds({"m2": seen}), path)
+    assert caught[0].filename == __file__
     assert pairs() == {("m0", "m1", "Adjacent"), ("m1", "m2", "Adjacent")}
     write_srdf(mr.examples.snake(2).with_kinds({"m1": seen}), path)  # without a warning
     assert pairs() == {("m0", "m1", "Adjacent")}
@@ -299,6 +366,8 @@ def test_sensors_of_mujoco_measure_joints_and_bodies(tmp_path):
     felt = T[:3, :3].T @ ((speed[1] - speed[0]) / (2 * h) - model.gravity)
     np.testing.assert_allclose(data.sensor(f"accelerometer:{body}").data, felt, atol=1e-5)
     np.testing.assert_allclose(data.sensor(f"gyro:{body}").data, (J @ v)[3:], atol=1e-9)
+    w, *axis = data.sensor(f"attitude:{body}").data
+    np.testing.assert_allclose(pin.Quaternion(w, *axis).matrix(), T[:3, :3], atol=1e-12)
 
 
 def origin_velocity(model, q, v, body):
@@ -336,6 +405,8 @@ def test_mistakes_are_one_clear_line(tmp_path):
     for joints in ("m1.hinge", None):
         with complains(mr.StateError, f"group 'leg' is a list of joints, got {joints!r}"):
             write_srdf(CRAB, path, groups={"leg": joints})
+    with complains(mr.StateError, "groups are lists of joints by name, got ['m1.hinge']"):
+        write_srdf(CRAB, path, groups=["m1.hinge"])
     with complains(mr.StateError, "a group's name is printable text, got 3"):
         write_srdf(CRAB, path, groups={3: ["m1.hinge"]})
     with complains(mr.StateError, "the hardware's plugin is printable text, got ''"):
@@ -396,4 +467,66 @@ def test_the_margin_of_a_field_of_small_cells_has_at_most_500_of_them():
         is_plane=False, slope=(0.0, 0.0), height=np.zeros((2, 2)), cell=1e-3,
         surface=lambda x, y: (np.zeros(x.shape),),
     )  # fmt: skip
-    assert _floor(level).heights.shape == (1002, 1002)
+    floor = _floor(level)
+    assert floor.heights.shape == (1002, 1002)
+    assert floor.size[2:] == (1e-3, 1.0)  # MuJoCo refuses a rise of zero; a meter lies below
+
+
+def test_a_plane_of_mujoco_is_drawn_ten_meters_wide_and_rises_with_the_slope():
+    floor = _floor(mr.Ground(height=0.25, slope=(0.75, 0.0)))
+    assert floor.size == (5.0, 5.0, 1.0)
+    assert floor.heights is None
+    np.testing.assert_allclose(floor.pose[:3, 2], [-0.6, 0, 0.8], atol=1e-15)
+    np.testing.assert_allclose(floor.pose[:3, 0], [0.8, 0, 0.6], atol=1e-15)
+    assert floor.pose[2, 3] == 0.25
+
+
+@pytest.mark.parametrize(("overlap", "apart"), [(0.2e-6, False), (5e-6, True), (1e-3, True)])
+def test_shapes_that_overlap_as_docked_by_more_than_rounding_do_not_collide(overlap, apart):
+    """Boxes of m0 and m2, which share neither a joint nor a module and stand 0.2 m apart."""
+    bar = {"body": "A", "form": "box", "size": (0.2 + overlap,) * 3}
+    kind = mr.ModuleType(**mr.catalog["backbone"].model_dump() | {"shapes": [bar]})
+    snake = mr.examples.snake(3, kind)
+    model = snake.model("physical")
+    peer = MujocoModel(model, snake).peer
+    assert peer.nexclude - len(linked_pairs(model)) == apart
+
+
+def test_modules_without_shapes_touch_as_cubes_and_virtual_ones_not_at_all():
+    fields = mr.catalog["backbone"].model_dump()
+    bare = mr.ModuleType(**fields | {"name": "bare", "shapes": ()})
+    two = mr.Organism.start(bare).dock("m0", 3, "m1", 4)
+    model = two.model("physical")
+    engine = MujocoModel(model, two)
+    assert [model.body_names[k] for k in engine.geom_body] == ["m0.A", "m1.A"]
+    assert (engine.peer.geom_type == mujoco.mjtGeom.mjGEOM_BOX).all()
+    np.testing.assert_array_equal(engine.peer.geom_size, np.full((2, 3), bare.size / 2))
+    on_rail = mr.Organism.start("virtual_px").dock("m0", 7, "m1", 7, kind="backbone")
+    for hinges in ("dyad", "physical"):
+        model = on_rail.model(hinges)
+        engine = MujocoModel(model, on_rail)
+        names = [model.body_names[k].partition(".")[0] for k in engine.geom_body]
+        assert names == ["m1"] * len(on_rail.kind("m1").shapes)
+
+
+def test_what_mujoco_refuses_is_told_in_one_line():
+    with complains(mr.StateError, "MuJoCo refuses this model: XML Error", "'none'"):
+        MujocoModel(CRAB.model(), CRAB, integrator="none")
+
+
+def test_a_model_without_an_organism_has_nothing_that_collides(tmp_path):
+    bare = dataclasses.replace(CRAB.model("physical"), organism=None, options=None)
+    write_srdf(bare, tmp_path / "it.srdf", samples=5)
+    root = read_xml(tmp_path / "it.srdf")
+    assert not root.findall("disable_collisions")
+    assert len(root.findall("group")[0]) == bare.nv
+
+
+def test_warnings_of_mujoco_are_silent_for_a_while_only():
+    engine, before = MujocoModel(CRAB.model()), mujoco.get_mju_user_warning()
+    with engine.quiet():
+        assert mujoco.get_mju_user_warning() is not before
+    assert mujoco.get_mju_user_warning() is before
+    with pytest.raises(KeyError), engine.quiet():
+        raise KeyError
+    assert mujoco.get_mju_user_warning() is before

@@ -339,7 +339,7 @@ def test_only_hinges_that_pass_by_a_body_move_its_frame(tmp_path):
         assert found.joints[0].position == pytest.approx((0.0 if moved else 0.2, 0, 0))
 
 
-@pytest.mark.parametrize(("off", "moved"), [(1e-11, False), (1e-7, True), (0.05, True)])
+@pytest.mark.parametrize(("off", "moved"), [(1e-9, False), (1.1e-9, True), (0.05, True)])
 def test_a_hinge_passes_through_an_origin_up_to_rounding_and_no_more(tmp_path, off, moved):
     ends = [body("a", 1, (0, 0, 0), connector("in", DOWN, "f")), body("b", 2, (0.3, 0, 0))]
     way = [joint("j", "revolute", "a", "b", np.eye(4), turned(2, 0.0, (0, off, 0.2)))]

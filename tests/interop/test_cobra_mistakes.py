@@ -69,6 +69,7 @@ def dump(path, data):
         ((*FIRST, "header", "ID"), "a\nb", ["modules[0].header.ID", "no control characters"]),
         ((*FIRST, "header", "name"), 7, ["modules[0].header.name", "valid string", "given 7"]),
         ((*BODY, "ID"), 7, ["modules[0].bodies[0].ID", "valid string", "given 7"]),
+        (BODY, "it", ["modules[0].bodies[0]", "valid dictionary", "'it'"]),
         ((*JOINT, "parent"), 7, ["modules[0].joints[0].parent", "valid string", "given 7"]),
         ((*BODY, "mass"), HUGE, ["modules[0].bodies[0].mass", "64 bits"]),
         ((*BODY, "mass"), 1e300, ["modules[0].bodies[0].mass", "less than or equal to 1000"]),
@@ -179,14 +180,37 @@ def test_types_that_would_look_alike_are_refused(files, tmp_path):
         read_cobra_modules(dump(tmp_path / "m.json", data))
 
 
-def test_a_huge_datasheet_that_travels_along_is_passed_over(files, tmp_path):
+@pytest.mark.parametrize("strict", [True, False])
+def test_bodies_and_joints_that_would_look_alike_are_always_refused(files, tmp_path, strict):
+    """Other fields name them by what they are called in the file."""
+    module = copy.deepcopy(files[0]["modules"][0])
+    module["header"]["affiliation"] = []
+    (hinge,), (near, far) = module["joints"], module["bodies"]
+    bodies = [{**near, "ID": "a b"}, {**far, "ID": "a.b"}]
+    ends = {**hinge, "parent": "a b", "child": "a.b"}
+    with complains(FileError, "bodies 'a b' and 'a.b' would both be called 'a_b'"):
+        read_cobra_modules(
+            dump(tmp_path / "m.json", {**module, "bodies": bodies, "joints": [ends]}), strict=strict
+        )
+    tip = {**far, "ID": "tip", "connectors": [], "visual": []}
+    joints = [{**hinge, "ID": "j 1"}, {**hinge, "ID": "j.1", "parent": far["ID"], "child": "tip"}]
+    with complains(FileError, "joints 'j 1' and 'j.1' would both be called 'j_1'"):
+        read_cobra_modules(
+            dump(tmp_path / "m.json", {**module, "bodies": [near, far, tip], "joints": joints}),
+            strict=strict,
+        )
+
+
+@pytest.mark.parametrize(("shapes", "kept"), [(1000, True), (1001, False)])
+def test_a_huge_datasheet_that_travels_along_is_passed_over(files, tmp_path, shapes, kept):
     """Checking it takes the square of its size; the module's own fields say enough."""
     affiliation = (*FIRST, "header", "affiliation")
     datasheet = json.loads(files[0]["modules"][0]["header"]["affiliation"][0])
-    datasheet["shapes"] = 1001 * datasheet["shapes"][:1]
+    own = datasheet["source"]
+    datasheet["shapes"] = shapes * datasheet["shapes"][:1]
     text = json.dumps(datasheet, separators=(",", ":"))
     path = dump(tmp_path / "m.json", changed(files[0], affiliation, [text]))
-    assert read_cobra_modules(path)["giusti_b"].source == "read from CoBRA"
+    assert read_cobra_modules(path)["giusti_b"].source == (own if kept else "read from CoBRA")
 
 
 def test_what_is_no_kind_cannot_be_written(tmp_path):
@@ -227,7 +251,7 @@ def test_identifiers_have_up_to_two_hundred_characters(files, tmp_path):
         read_cobra_modules(dump(tmp_path / "m.json", changed(files[0], place, "x" * 201)))
 
 
-@pytest.mark.parametrize(("off", "taken"), [(0.9e-9, True), (1.1e-9, False)])
+@pytest.mark.parametrize(("off", "taken"), [(1e-9, True), (1.1e-9, False)])
 def test_the_last_row_of_a_pose_may_be_off_by_rounding(files, off, taken):
     pose = np.eye(4)
     pose[3, 1] = off
@@ -237,6 +261,15 @@ def test_the_last_row_of_a_pose_may_be_off_by_rounding(files, off, taken):
     else:
         with complains(FileError, "it: pose", "whose last row is 0, 0, 0, 1"):
             validated(ConnectorRecord, port, "it")
+
+
+def test_numbers_of_a_pose_are_up_to_1e30(files):
+    pose = np.eye(4)
+    pose[1, 3] = -1e30
+    assert validated(ConnectorRecord, {"ID": "p", "pose": pose.tolist()}, "it").pose[1, 3] == -1e30
+    pose[1, 3] = -1.01e30
+    with complains(FileError, "it: pose: a pose is a 4x4 matrix of numbers"):
+        validated(ConnectorRecord, {"ID": "p", "pose": pose.tolist()}, "it")
 
 
 @pytest.mark.parametrize("what", ["connectors", "visual", "collision"])

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import polar
 
 from modurob import Body, DatasheetError
-from modurob.interop.conventions import checked_rotation, to_name
+from modurob.interop.conventions import Names, Repairs, checked_rotation, to_name
 from modurob.interop.xml_files import read_numbers
 from modurob.spatial import so3
 from oracles import complains
@@ -47,3 +47,12 @@ def test_foreign_names_are_cut_to_what_datasheets_allow():
     assert Body(name=name).name == "a" * 64
     with complains(DatasheetError, "name", "at most 64"):
         Body(name=name + "a")
+
+
+def test_names_that_are_cut_alike_get_numbers_within_their_length():
+    repairs = Repairs(strict=False)
+    names = Names("links", repairs)
+    found = [names("a" * 64 + end) for end in "xyz"]
+    assert found == ["a" * 64, "a" * 62 + "_2", "a" * 62 + "_3"]
+    assert [names("a" * 64 + end) for end in "zx"] == [found[2], found[0]]  # as before
+    assert len(repairs.made) == 2

@@ -269,6 +269,25 @@ def test_what_breaks_the_tree_or_cannot_be_guessed_is_never_repaired(read, old, 
         read(ARM.replace(old, new, 1))
 
 
+def test_a_mimic_without_numbers_is_the_joint_itself(read):
+    """URDF: the multiplier is 1 and the offset 0 where they are not given."""
+    text = ARM.replace('<axis xyz="0 1 1"/>', '<axis xyz="0 1 1"/><mimic joint="elbow"/>')
+    _, (line,) = read(text)
+    assert "joint 'shoulder' = 1 'elbow' + 0 is not enforced" in line
+
+
+@pytest.mark.parametrize(
+    ("given", "friction"),
+    [('damping="0.5"', (0.5, 0)), ('friction="0.25"', (0, 0.25)), ("", (0, 0))],
+)
+def test_friction_that_is_not_given_is_none(read, given, friction):
+    old = '<dynamics damping="0.7" friction="0.2"/>'
+    assert old in ARM
+    kind, said = read(ARM.replace(old, f"<dynamics {given}/>"), strict=True)
+    assert (joint(kind, "shoulder").viscous, joint(kind, "shoulder").coulomb) == friction
+    assert not said
+
+
 def test_strict_is_a_truth_value(tmp_path):
     for reader in (read_urdf, read_cobra_modules):
         with complains(StateError, "strict is True or False", "'no'"):

@@ -278,6 +278,14 @@ def test_options_that_do_not_fit_are_explained(tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("encoding", ["shift_jis", "utf-99"])
+def test_encodings_that_are_not_read_are_named(tmp_path, encoding):
+    text = f'<?xml version="1.0" encoding="{encoding}"?><robot name="r"><link name="a"/></robot>'
+    (tmp_path / "arm.urdf").write_text(text, encoding="ascii")
+    with complains(FileError, "arm.urdf", "encoding"):
+        read_urdf(tmp_path / "arm.urdf")
+
+
 def test_names_that_xml_must_escape_are_kept(tmp_path):
     write_urdf(examples.crab(), tmp_path / "it.urdf", name='<"A&B">')
     assert read_urdf(tmp_path / "it.urdf").title == '<"A&B">'

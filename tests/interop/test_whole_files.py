@@ -4,7 +4,7 @@ import datetime
 import re
 
 from modurob import ModuleType, Organism
-from modurob.interop import write_cobra_modules, write_mjcf, write_urdf
+from modurob.interop import write_cobra_modules, write_mjcf, write_srdf, write_urdf
 
 PLUG = {"connector": "plug", "mates": ["plug"], "turns": [0, 90], "reference": [1, 0, 0]}
 JACK = ModuleType(
@@ -129,6 +129,55 @@ URDF = f"""\
 </robot>
 """
 
+ROS2_CONTROL = """\
+ <ros2_control name="organism" type="system">
+  <hardware>
+   <plugin>mock_components/GenericSystem</plugin>
+  </hardware>
+  <joint name="m0.hinge">
+   <command_interface name="position">
+    <param name="min">-0.5</param>
+    <param name="max">1.5</param>
+   </command_interface>
+   <state_interface name="position"/>
+   <state_interface name="velocity"/>
+   <state_interface name="effort"/>
+  </joint>
+  <transmission name="m0.hinge:transmission">
+   <plugin>transmission_interface/SimpleTransmission</plugin>
+   <actuator name="m0.hinge:motor" role="actuator1"/>
+   <joint name="m0.hinge" role="joint1">
+    <mechanical_reduction>1.0</mechanical_reduction>
+   </joint>
+  </transmission>
+ </ros2_control>
+</robot>
+"""
+
+SRDF = f"""\
+{XML}
+<robot name="organism">
+ <group name="all">
+  <joint name="m0.hinge"/>
+  <joint name="m1.hinge"/>
+ </group>
+ <group name="m1.B">
+  <chain base_link="m0.A" tip_link="m1.B"/>
+ </group>
+ <group_state name="zero" group="all">
+  <joint name="m0.hinge" value="0.25"/>
+  <joint name="m1.hinge" value="0.0"/>
+ </group_state>
+ <virtual_joint name="base" type="floating" parent_frame="world" child_link="m0.A"/>
+ <disable_collisions link1="m0.A" link2="m0.B" reason="Adjacent"/>
+ <disable_collisions link1="m0.A" link2="m1.A" reason="Adjacent"/>
+ <disable_collisions link1="m0.A" link2="m1.B" reason="Never"/>
+ <disable_collisions link1="m0.B" link2="m1.A" reason="Adjacent"/>
+ <disable_collisions link1="m0.B" link2="m1.B" reason="Adjacent"/>
+ <disable_collisions link1="m1.A" link2="m1.B" reason="Adjacent"/>
+</robot>
+"""
+
 COBRA_BODY = """\
    "bodies": [
     {
@@ -223,6 +272,22 @@ def test_mjcf_of_a_module(tmp_path):
 def test_urdf_of_a_module(tmp_path):
     write_urdf(Organism.start(JACK), tmp_path / "it.urdf", hinges="physical")
     assert (tmp_path / "it.urdf").read_text("utf-8") == URDF
+
+
+def test_ros2_control_of_a_module(tmp_path):
+    """The rest of the file is as without."""
+    write_urdf(
+        Organism.start(JACK), tmp_path / "it.urdf", hinges="physical", ros2_control="position"
+    )
+    text = (tmp_path / "it.urdf").read_text("utf-8")
+    assert text == URDF.removesuffix("</robot>\n") + ROS2_CONTROL
+
+
+def test_srdf_of_two_modules(tmp_path):
+    """The first hinge cannot go to zero: its limits begin at 0.25."""
+    two = Organism.start(JACK).dock("m0", 2, "m1", 1).with_parameters("m0", limits=(0.25, 1.5))
+    write_srdf(two, tmp_path / "it.srdf", hinges="physical", base="free", samples=20)
+    assert (tmp_path / "it.srdf").read_text("utf-8") == SRDF
 
 
 def test_cobra_of_a_module(tmp_path):

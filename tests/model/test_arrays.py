@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from modurob import Model, ModuleType, Organism, StateError, catalog, examples
-from modurob.model.validation import _check_masses
+from modurob.model.frames import _snapped, _whole
+from modurob.model.validation import _check_masses, same_numbers
 from oracles import complains
 
 MODEL = examples.arm("bab").with_parameters("m1", limits=(-2.0, 2.0)).model("physical")
@@ -118,6 +119,9 @@ WRONG_ARRAYS = {
     "joint askew": ("placement", lambda m: put(m.placement, 1.01, 1, 0, 0), "placement[1]"),
     "joint in a row": ("placement", lambda m: put(m.placement, OFF, 2), "placement[2]"),
     "body askew": ("body_placement", lambda m: put(m.body_placement, -OFF, 4), "body_placement[4]"),
+    "first body askew": (
+        "body_placement", lambda m: put(m.body_placement, -OFF, 0), "body_placement[0]"
+    ),
     "base askew": ("base_pose", lambda m: OFF, "base_pose of a model is no pose"),
     "fixed base": ("base_pose", lambda m: put(np.eye(4), 1.0, 0, 3), "must be the identity"),
     "short axis": ("screw", lambda m: 0.99 * m.screw, "screw of 'm0.joint'", "unit axis"),
@@ -149,6 +153,13 @@ def test_arrays_may_be_off_by_the_digits_of_a_file():
         dataclasses.replace(free, screw=(1 + 1e-5) * free.screw)
 
 
+def test_an_axis_may_miss_its_origin_by_a_millionth():
+    found = dataclasses.replace(MODEL, screw=put(MODEL.screw, 1e-6, 2, 1))
+    assert found.screw[2, 1] == 1e-6
+    with complains(StateError, "screw of 'm2.joint' must be a unit axis through the origin"):
+        dataclasses.replace(MODEL, screw=put(MODEL.screw, 1.001e-6, 2, 1))
+
+
 def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
     """Joints act along x of their frames: rounding would stay in the code of every body."""
     fields = catalog["backbone"].model_dump()
@@ -160,3 +171,36 @@ def test_a_joint_s_axis_is_a_whole_number_in_its_frame():
         model = Organism.start(kind).model("physical")
         x_in_body = model._frames.body_rotation[model.body_index("m0.B"), 0]
         np.testing.assert_array_equal(x_in_body, [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize(("off", "pattern"), [(0.9e-12, 2), (1e-12, 3)])
+def test_axes_along_the_parent_s_are_so_up_to_a_trillionth(off, pattern):
+    fields = catalog["backbone"].model_dump()
+    hinge = {**fields["joints"][0], "axis": (off, 0, 1), "rpy": (0, 0, 0)}
+    bodies = [fields["bodies"][0], {**fields["bodies"][1], "mass": 1.0}]
+    kind = ModuleType(**{**fields, "bodies": bodies, "joints": [hinge], "grid": False})
+    assert Organism.start(kind).model("physical")._frames.pattern.tolist() == [pattern]
+
+
+def test_rounding_errors_of_turning_vanish_and_nothing_larger():
+    """Of entries of a rotation beside 0 and 1, and of numbers beside the largest of a link."""
+    assert _whole(np.array([1e-15, -1e-15, 1.1e-15, 0.5])).tolist() == [0, 0, 1.1e-15, 0.5]
+    assert np.signbit(_whole(np.array([-1e-16]))).tolist() == [False]
+    scale = np.array([2.0, 2.0, 2.0])
+    assert _snapped(np.array([2e-15, 2.1e-15, 1.0]), scale).tolist() == [0, 2.1e-15, 1]
+
+
+def test_models_are_one_if_their_names_are_and_their_numbers_up_to_rounding():
+    assert same_numbers(MODEL, dataclasses.replace(MODEL))
+    endless = examples.arm("bab").model("physical")  # without limits
+    assert same_numbers(endless, endless)
+    assert not same_numbers(endless, MODEL)
+    for off, same in ((1e-12, True), (1.1e-12, False)):
+        other = dataclasses.replace(MODEL, coulomb=put(MODEL.coulomb, off, 1))
+        assert same_numbers(MODEL, other) is same
+    for field in ("joint_names", "body_names"):
+        first, *rest = getattr(MODEL, field)
+        assert not same_numbers(MODEL, dataclasses.replace(MODEL, **{field: (f"{first}x", *rest)}))
+    assert not same_numbers(
+        examples.snake(3).model("physical"), examples.snake(2).model("physical")
+    )

@@ -67,6 +67,15 @@ def test_a_lock_that_cannot_be_is_refused(locked, kind, pieces):
         superbots().model(locked=locked)
 
 
+@pytest.mark.parametrize("position", [-0.5, 0.75])
+def test_a_joint_may_be_locked_at_the_end_of_its_range_and_not_beyond(position):
+    organism = superbots(2).with_parameters("m1", limits=(-0.5, 0.75))
+    model = organism.model(locked={"m1.roll": position})
+    assert model.locked["m1.roll"] == f"held at {position} rad by `locked`"
+    with complains(mr.StateError, "its limits are -0.5 to 0.75"):
+        organism.model(locked={"m1.roll": 1.001 * position})
+
+
 def test_a_dyad_that_cannot_bend_cannot_be_locked_elsewhere():
     with complains(mr.StateError, "'m2.hinge'", "0.1 rad", "DS dyad"):
         mr.examples.crab().model(locked={"m2.hinge": 0.1})

@@ -81,6 +81,13 @@ def test_joints_that_are_no_repetition_move(organism):
     assert organism.model().joint_names == ("m0.j1", "m0.j2")
 
 
+@pytest.mark.filterwarnings("ignore:joints that cannot move")
+@pytest.mark.parametrize(("off", "joints"), [(0.9e-9, ["m0.j1"]), (1e-9, ["m0.j1", "m0.j2"])])
+def test_lines_less_than_a_nanometer_apart_are_one(off, joints):
+    organism = chain([1.0, 0.0, 1.0], [Z, Z], [(0, 0, 0.1), (off, 0, 0)])
+    assert [*organism.model().joint_names] == joints
+
+
 def test_two_branches_on_the_line_of_a_massless_link_move():
     model = chain([1.0, 0.0, 1.0, 1.0], [Z, Z, Z], parents=(0, 1, 1)).model()
     assert model.joint_names == ("m0.j1", "m0.j2", "m0.j3")

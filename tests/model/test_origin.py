@@ -30,6 +30,18 @@ def test_options_build_another_organism_in_the_same_way():
     assert loose.options == ModelOptions("physical", "free", (0, 0, -1.6))
 
 
+def test_locks_go_along_where_their_joints_are():
+    """Those of virtual joints not to a free base, those of modules not to organisms without."""
+    snake = examples.snake(3)
+    locked = {"world.px": 0.25, "m0.hinge": 0.5, "m1.hinge": -0.5}
+    options = snake.model("physical", base=["px", "rz"], locked=locked).options
+    assert options.build(snake).options == options
+    assert dict(options.build(snake, free=True).options.locked) == {"m0.hinge": 0.5,
+                                                                    "m1.hinge": -0.5}  # fmt: skip
+    left, _ = snake.undock("m1")
+    assert dict(options.build(left).options.locked) == {"world.px": 0.25, "m0.hinge": 0.5}
+
+
 @pytest.mark.parametrize("derive", [lambda m: m.compile(), lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_copy_keeps_the_origin(derive):
     model = examples.snake(3).model("physical", base="free")

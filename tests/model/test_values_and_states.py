@@ -171,7 +171,8 @@ WRONG_CONFIGURATIONS = {
     "not a number in a batch": (SNAKE, with_entry((2, 3), (1, 0), NAN), "q[1, 0] is nan"),
     "words": (SNAKE, ["a", "b", "c"], "q must hold real numbers"),
     "nothing": (SNAKE, None, "q"),
-    "complex": (SNAKE, [1j, 0, 0], "q must hold real numbers"),
+    "complex": (SNAKE, [1j, 0, 0], "q must hold real numbers, got complex ones"),
+    "infinite quaternion": (FREE, free_with(4, INFINITY), "q[4] is inf"),
     "ragged": (SNAKE, [[1.0], [1.0, 2.0]], "q must hold numbers"),
     "free base without its place": (FREE, np.zeros(3), "(3,)", "nq = 10", "base (7 in q, 6 in v)"),
     "no quaternion": (
@@ -205,6 +206,11 @@ def test_wrong_configurations_are_refused_everywhere(case):
     if q is not None:  # without a first guess, inverse kinematics takes its own
         with complains(StateError, *pieces):
             model.inverse_kinematics({"m1": [0, 0, 0]}, q0=q)
+
+
+def test_a_quaternion_that_is_not_finite_is_told_so_even_where_kernels_check():
+    with complains(StateError, "q[4] is inf"):
+        FREE.check_configuration(free_with(4, INFINITY), finite=False)
 
 
 def test_wrong_velocities_are_refused():

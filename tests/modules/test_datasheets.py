@@ -272,6 +272,12 @@ def test_all_findings_of_a_file_name_their_field(tmp_path):
         ModuleType.model_validate(data)
 
 
+@pytest.mark.parametrize("data", [3, "backbone", [GRIPPER]])
+def test_what_is_no_object_is_no_datasheet(data):
+    with complains(DatasheetError, "must be a valid dictionary", "given"):
+        ModuleType.model_validate(data)
+
+
 def test_a_file_may_name_its_schema(tmp_path):
     file = tmp_path / "gripper.json"
     file.write_text(json.dumps({"$schema": "module.schema.json", **GRIPPER}))
@@ -312,6 +318,18 @@ def test_docks_of_a_grid_module_lie_on_the_plane(fields):
         ModuleType(**cube(2, **fields))
     ModuleType(**cube(2, **fields) | {"grid": False})
     ModuleType(**cube(7, **TOP))  # the mount of virtual joints is no dock
+
+
+@pytest.mark.parametrize(("off", "taken"), [(1e-9, True), (1.1e-9, False)])
+def test_docks_of_a_grid_module_may_be_off_by_a_billionth_of_its_size(off, taken):
+    """A cube of one meter, so that its size times the tolerance is the tolerance."""
+    data = ModuleType(**cube(2)).with_parameters(size=1.0).model_dump()
+    next(port for port in data["ports"] if port["label"] == 2)["position"] = (0.5, off, 0.0)
+    if taken:
+        assert ModuleType(**data).port(2).position[1] == off
+    else:
+        with complains(DatasheetError, "port 2: a dock of a grid module lies on"):
+            ModuleType(**data)
 
 
 @pytest.mark.parametrize(
@@ -477,6 +495,24 @@ def test_a_kind_of_several_bodies_without_mass_may_stay_without():
     assert empty.with_parameters(mass=0.0).mass == 0
     with complains(DatasheetError, "no mass to scale", "give the body to change"):
         empty.with_parameters(mass=1.0)
+
+
+def test_a_body_without_mass_gets_one():
+    kind = catalog["backbone"]
+    assert kind.bodies[1].mass == 0
+    heavier = kind.with_parameters(body="B", mass=0.25)
+    assert [body.mass for body in heavier.bodies] == [kind.bodies[0].mass, 0.25]
+    assert not np.any(heavier.bodies[1].inertia)
+
+
+@pytest.mark.parametrize(("off", "taken"), [(1e-9, True), (1.1e-9, False)])
+def test_a_reference_may_be_off_by_a_billionth(off, taken):
+    data = changed("ports.0.reference", [1, 0, off])
+    if taken:
+        assert ModuleType(**data).port(1).reference == (1, 0, off)
+    else:
+        with complains(DatasheetError, "ports[0]", "not perpendicular"):
+            ModuleType(**data)
 
 
 def test_one_body_or_joint_can_be_edited_alone():

@@ -128,6 +128,17 @@ def test_nearly_overlapping_axes_come_back(distance):
         np.testing.assert_allclose(pair.transform, T, rtol=0, atol=ROUND_TRIP)
 
 
+@pytest.mark.parametrize(("factor", "touching"), [(1.0, True), (1.01, False)])
+def test_axes_touch_and_are_parallel_up_to_their_tolerances(factor, touching):
+    apart = slid(X, factor * TOUCHING_M)
+    assert axis_pair(apart).case == ("overlapping" if touching else "parallel")
+    assert axis_pair(apart @ turned(X, -1.0)).case == ("intersecting" if touching else "skew")
+    tilted = np.eye(4)
+    tilted[1, 2] = factor * PARALLEL
+    tilted[2, 1] = -factor * PARALLEL
+    assert axis_pair(tilted).case == ("overlapping" if touching else "intersecting")
+
+
 def test_axis_frames_have_z_along_the_screw():
     rng = np.random.default_rng(0)
     axes = [*rng.standard_normal((20, 3)), *np.eye(3), *-np.eye(3), [1e-9, 0, 1], [0, 1e-9, -1]]

@@ -476,6 +476,31 @@ def test_codecs_refuse_what_no_writer_wrote():
         floats(1).read(ByteReader(b"\x02"))
 
 
+@pytest.mark.parametrize(("count", "mask"), [(1, 1), (7, 1), (8, 1), (9, 2), (16, 2), (17, 3)])
+def test_a_mask_has_a_bit_for_each_number(count, mask):
+    codec = floats(count)
+    assert codec.write([0.0] * count) == bytes(mask)
+    values = (*[0.0] * (count - 1), 1.5)
+    data = codec.write(values)
+    assert len(data) == mask + 8
+    assert codec.read(ByteReader(data)) == values
+
+
+@pytest.mark.parametrize(("name", "joint"), [("giusti_a", "joint"), ("chen_link", None)])
+def test_a_twin_lists_the_ports_and_the_joint_of_each_pair(tmp_path, name, joint):
+    record = decode(encode(catalog[name], UID))
+    write_json(record, tmp_path / "it.json")
+    listed = json.loads((tmp_path / "it.json").read_text())["pairs"]
+    assert len(listed) == len(record.pairs)
+    for entry, pair in zip(listed, record.pairs, strict=True):
+        assert (entry["input"], entry["output"]) == (pair.input.label, pair.output.label)
+        assert entry["joint"] == joint
+        assert entry["delta_j"] == pair.delta_j
+        for part in ("proximal", "distal"):
+            assert tuple(entry[part].values()) == getattr(pair, part)
+            assert list(entry[part]) == ["a", "alpha", "p", "n", "delta"]
+
+
 def test_a_twin_without_a_datasheet_is_refused(tmp_path):
     file = tmp_path / "it.json"
     write_json(decode(RECORD), file)

@@ -62,6 +62,32 @@ def test_substituted_numbers_take_the_place_of_the_organisms(equations):
     np.testing.assert_allclose(still.q, np.broadcast_to(start[0], still.q.shape), atol=1e-12)
 
 
+def test_the_twin_of_formulas_answers_as_the_model(equations):
+    twin, model, rng = equations.as_model(), equations.model, np.random.default_rng(3)
+    q, v, x = rng.standard_normal((3, 4, 2))
+    for name, given in (
+        ("forward_dynamics", (q, v, x)), ("inverse_dynamics", (q, v, x)), ("mass_matrix", (q,)),
+        ("coriolis_matrix", (q, v)), ("center_of_mass", (q,)), ("momentum", (q, v)),
+    ):  # fmt: skip
+        ours, theirs = getattr(twin, name)(*given), getattr(model, name)(*given)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=SAME)
+        prepared = twin.prepare(name)(*(each[0] for each in given))
+        np.testing.assert_allclose(prepared, theirs[0], rtol=0, atol=SAME)
+
+
+def test_the_twin_of_formulas_says_where_it_has_no_answer(equations):
+    zero, wrench = np.zeros(2), {"m1": np.ones(6)}
+    twin = equations.as_model()
+    for ask in (twin.forward_dynamics, twin.inverse_dynamics):
+        with complains(mr.StateError, "a run with equations has no external wrenches"):
+            ask(zero, zero, zero, external=wrench)
+    with complains(mr.StateError, "the formulas give no finite numbers at this state"):
+        twin.forward_dynamics(np.ones(2), np.array([1e200, 0.0]), zero)
+    massless = equations.substitute(m1=0, m2=0).as_model()
+    with complains(mr.StateError, "the mass matrix of the formulas is singular here"):
+        massless.forward_dynamics(zero, zero, zero)
+
+
 def test_runs_that_formulas_cannot_make_are_refused(equations):
     start = (None, None, 0.1)
     with complains(mr.StateError, "Variational", "give it a model"):

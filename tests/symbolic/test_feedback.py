@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import sympy
 
-from modurob import SizeError, StateError, UnknownNameError, examples
+from modurob import Organism, SizeError, StateError, UnknownNameError, catalog, examples
+from modurob.symbolic import feedback, linear
 from oracles import complains
 
 SECOND = 1e-6  # of the largest acceleration: second differences of a path of order four
@@ -109,11 +110,45 @@ def test_accelerations_of_outputs_are_those_of_forward_dynamics(crane, output):
         assert formula == pytest.approx(expected, abs=SECOND * max(1, abs(expected)))
 
 
+def test_a_link_behind_a_spring_has_twice_as_many_degrees_as_there_are_joints():
+    """Spong 1987: the fourth derivative is k u / (B J) and more, of a rotor B and a link J."""
+    rotor, spring = 0.01, 20.0
+    kind = catalog["backbone"].with_parameters(rotor_inertia=rotor, stiffness=spring)
+    soft = examples.snake(2, kind).equations("physical", symbols="none")
+    found = soft.feedback_linearization([q1 + q2], passive=[soft.model.joint_names[1]])
+    assert found.relative_degree == (4,)
+    link = soft.model.mass_matrix(np.zeros(2))[1, 1]
+    assert float(found.A[0]) == pytest.approx(spring / (rotor * link), rel=1e-12)
+
+
+def test_an_output_that_no_motor_reaches_is_named():
+    """A module on two slides, one of them without a motor."""
+    slides = Organism.start("backbone").equations(base=["px", "py"])
+    with complains(StateError, "no motor reaches the output q2: it has no relative degree"):
+        slides.feedback_linearization("world.py", passive=["world.py"])
+    found = slides.feedback_linearization("world.px", passive=["world.py"])
+    assert (list(found.h), found.relative_degree) == ([q1], (2,))
+    both = str(slides.substitute(m0=1).feedback_linearization()).splitlines()
+    assert both[2::2] == ["  y1^(2) = (1) u1 + 0", "  y2^(2) = (1) u2 + 0"]  # and no (0) u
+
+
 def test_friction_is_in_the_zero_dynamics():
     rough = examples.crane().with_parameters(viscous=0.1).equations("physical")
     found = rough.feedback_linearization([SLIDE], passive=[HINGE])
     terms = sympy.expand(found.zero_dynamics[0].subs(rough.values))
     assert float(terms.coeff(dq2)) == pytest.approx(0.1)
+
+
+def test_the_largest_inverse_is_taken_and_no_larger_one(monkeypatch):
+    """Of linearizations and of feedback; one joint stands for four, which take long."""
+    equations = examples.snake(2).equations("physical")
+    asked = (linear, equations.linearize), (feedback, equations.feedback_linearization)
+    for module, ask in asked:
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 1)
+        ask()
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 0)
+        with complains(SizeError, "inverse of a symbolic 1 x 1 mass matrix", "readable up to 0"):
+            ask()
 
 
 def test_wrong_outputs_are_named(crane):

@@ -10,9 +10,10 @@ import sympy
 from modurob import examples
 from modurob.symbolic.feedback import _vanishes
 from modurob.symbolic.forms import ExpressionWriter, display_number
+from modurob.symbolic.links import _inertia, _rational, _snapped, _unit_pair
 from modurob.symbolic.output import THIN, EquationPrinter, Latex, MathMl, _aligned
-from modurob.symbolic.trigonometric import Angle, Trig
-from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, latex_text
+from modurob.symbolic.trigonometric import Angle, Trig, exactly
+from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, _cosine_and_sine, latex_text
 
 PENDULUM = examples.double_pendulum(l1=1.5, l2=2.0, m1=3.0, m2=4.0).equations("physical")
 
@@ -84,6 +85,12 @@ def test_common_factors_are_taken_out_of_the_short_form():
         assert right is None or sympy.expand(short - right) == 0
 
 
+@pytest.mark.parametrize("quarter", range(-5, 6))
+def test_sines_and_cosines_of_quarter_turns_are_whole(quarter):
+    cosine, sine = [(1, 0), (0, 1), (-1, 0), (0, -1)][quarter % 4]
+    assert _cosine_and_sine("q1", quarter * np.pi / 2) == (cosine, sine)
+
+
 def test_angles_near_a_quarter_turn_are_not_taken_for_it():
     for angle in (0.05, np.pi / 2 + 1e-6, -np.pi / 2, 3.0):
         found = PENDULUM.substitute(PENDULUM.values).substitute(q2=angle).M[0, 0]
@@ -108,6 +115,15 @@ def test_lines_are_filled_up_to_their_width(width, terms):
     text = " ".join(lines).replace("+ ", "+").replace("- ", "-").split()
     signs = [f"{'+-'[k % 2]}a_{{{q.marks[0]}}}" for k, q in enumerate(quantities)]
     assert text == ["a_{b}", *signs[1:]]
+
+
+def test_a_formula_that_fits_exactly_keeps_its_common_factors():
+    """l2 m2 (l1 cos q2 + l2) has sixteen characters; sums are only broken where they must be."""
+    printer = EquationPrinter(PENDULUM._writer, PENDULUM.quantities)
+    value = PENDULUM.exact_entry(PENDULUM.parse_entry("M[1,2]"))
+    whole, seen = printer.latex(value), len("l2m2(l1cosq2+l2)")
+    assert printer.latex_lines(value, seen) == [whole]
+    assert len(printer.latex_lines(value, seen - 1)) == 2
 
 
 def test_formulas_are_broken_after_sixty_four_characters_as_an_a4_page_has_room_for():
@@ -203,6 +219,21 @@ def test_numbers_of_joints_and_inertias_are_named_after_them():
     assert {len(name.split("_")) for name in named} == {1}
     uneven = examples.arm("ab").equations("physical").symbols
     assert any(name.endswith("_x") for name in uneven if name[0] == "J")
+
+
+@pytest.mark.parametrize(("off", "rounding"), [(0.9e-12, True), (1e-12, False)])
+def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
+    """Of one: twice a number, beside a whole one; a product of inertia, beside the largest."""
+    found = _snapped(np.array([off / 2, 0.25]))
+    assert found.tolist() == [0 if rounding else exactly(off / 2), Fraction(1, 4)]
+    assert _rational(off) == (0 if rounding else Fraction(1, 10**12))
+    assert _unit_pair(0.0, off) == ((1, 0) if rounding else (0, 1))
+    assert _cosine_and_sine("q1", off) == (1, 0 if rounding else exactly(off))
+    inertia = np.array([[1.0, off, 0.0], [off, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    words = Vocabulary({"inertia"})
+    _inertia(inertia, ("1",), "m1", words)
+    names = [q.name for q in words.quantities]
+    assert names == (["J1"] if rounding else ["J1_x", "J1_xy", "J1_y", "J1_z"])
 
 
 def test_friction_acts_on_joints_and_not_on_a_free_base():

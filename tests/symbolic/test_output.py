@@ -234,7 +234,9 @@ def test_the_ways_out_are_those_that_help():
     """One entry is no way out for one entry, nor numbers where numbers stand already."""
     equations = examples.superbot_tree().equations("physical")
     asked = [lambda: equations.entry("N[1]"), equations.linearize, equations.regressor]
+    asked += [equations.feedback_linearization]
     asked += [lambda: equations.V("m19"), lambda: equations.T("m0", "m19")]
+    asked += [lambda: equations.J("m19"), lambda: equations.T("m19", "m0")]
     for ask in asked:
         with complains(SizeError, "terms", "ask for", "C code (export)") as caught:
             ask()
@@ -278,8 +280,11 @@ def test_bad_names_and_values_are_told():
         organism.equations(symbols="weight")
     with complains(UnknownNameError, "['nobody']", "m0, m1, m2"):
         organism.equations(external=["nobody"])
-    with complains(UnknownNameError, "'m9'", "m0, m1, m2"):
-        organism.equations().V("m9")
+    equations = organism.equations()
+    for ask in (equations.V, equations.J, lambda name: equations.T(None, name),
+                lambda name: equations.T(name, "m1")):  # fmt: skip
+        with complains(UnknownNameError, "'m9'", "m0, m1, m2"):
+            ask("m9")
     for name in ("M[0,1]", "M[3,1]", "N[7]", "C[1,99]"):
         with complains(StateError, name, "from 1 to 2"):
             organism.equations().entry(name)

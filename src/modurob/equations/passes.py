@@ -103,9 +103,7 @@ class Base(NamedTuple):
         return (EYE, ZERO) if self.position is None else (self.rotation(), self.position)
 
     def own_gravity(self) -> Vec:
-        """Gravity in the base's frame: R^T g."""
-        if not self.free:
-            return self.gravity
+        """Gravity in the frame of a free base: R^T g."""
         axis, w = Vec(self.quaternion[:3]), self.quaternion[3]
         t = self.gravity.cross(axis) * 2
         return self.gravity + t * w + t.cross(axis)

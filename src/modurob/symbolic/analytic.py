@@ -57,7 +57,8 @@ class AnalyticDynamics:
         rest = [np.zeros(nv)] * (3 - len(arrays))  # of a mass matrix: no velocity and force
         q, v, x = (np.asarray(array, dtype=float) for array in (*arrays, *rest))
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
-        found = self._formulas([*np.moveaxis(q, -1, 0), *np.moveaxis(v, -1, 0), *self._values])
+        with np.errstate(all="ignore"):  # overflows are found afterwards
+            found = self._formulas([*np.moveaxis(q, -1, 0), *np.moveaxis(v, -1, 0), *self._values])
         entries = np.stack([np.broadcast_to(each, batch) for each in found], axis=-1)
         if not np.isfinite(entries).all():
             raise StateError("the formulas give no finite numbers at this state")
