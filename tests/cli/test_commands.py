@@ -1289,6 +1289,40 @@ def test_long_lists_and_drawings_have_their_limits(capsys, tmp_path, monkeypatch
     assert "[default: up to 30 modules]" in " ".join(told.split())
 
 
+@pytest.mark.parametrize(("modules", "there"), [(1000, True), (1001, False)])
+def test_matrices_of_more_than_a_thousand_modules_are_not_part_of_json(monkeypatch, modules, there):
+    class Organism(SimpleNamespace):
+        def __len__(self):
+            return modules
+
+    asked = []
+    monkeypatch.setattr(
+        organisms, "find", lambda name: (name, Organism(model=lambda hinges: hinges))
+    )
+    monkeypatch.setattr(show, "_data", lambda *given: asked.append(given[2:]) or {})
+    called("show", "x", "--json")
+    called("show", "x", "--json", "--hinges", "physical", "--matrices")
+    both = {"dyad": "dyad", "physical": "physical"}
+    assert asked == [(both, there), ({"physical": "physical"}, True)]
+
+
+def test_twenty_locked_joints_are_listed(capsys):
+    for count, more in ((20, False), (21, True)):
+        locked = {f"j{k}": "why" for k in range(count)}
+        model = SimpleNamespace(joint_names=(), locked=locked)
+        show._print_joints(output.console(), {"dyad": model})
+        told = capsys.readouterr().out
+        assert told.count("why") == 1 + 20
+        assert ("... and 1 more; --json lists them all." in told) == more
+
+
+def test_the_help_names_the_examples_with_joints_of_the_hardware():
+    told = " ".join(called("export", "--help").split())
+    physical = [name for name in organisms.EXAMPLES if organisms.hinges_of(name, None) != "dyad"]
+    assert {"arm", "crane", "double_pendulum"} <= {*physical}
+    assert f"[default: dyad; physical for {', '.join(physical)}]" in told
+
+
 def test_models_have_a_center_of_mass_where_they_have_mass():
     light = mr.examples.snake(2).with_parameters(mass=0.125)
     data = show._model_data(light.model())

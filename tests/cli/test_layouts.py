@@ -344,6 +344,12 @@ Failures:
     )
 
 
+def test_a_motor_is_at_its_limit_within_rounding_errors():
+    """1e-12 of the limit; a joint without a limit is never at it."""
+    tau = np.array([[2 - 1e-12, 9], [-2 + 1e-12, 9], [2 - 1e-11, 9], [1.9, 9], [2, 9]])
+    assert control_report(tau=tau).at_limit.T.tolist() == [[True, True, False, False], [False] * 4]
+
+
 def test_a_run_without_faults_says_so(screen):
     report = control_report(
         masses=1, noise_q=0.0, channels={}, delay=0.004, torque_limit=np.full(2, np.inf),
