@@ -1306,6 +1306,14 @@ def test_matrices_of_more_than_a_thousand_modules_are_not_part_of_json(monkeypat
     assert asked == [(both, there), ({"physical": "physical"}, True)]
 
 
+def test_two_modules_have_matrices_and_one_has_none(tmp_path):
+    for modules in (1, 2):
+        mr.examples.snake(modules).save(tmp_path / "x.json")
+        told = called("show", tmp_path / "x.json")
+        assert ("Assembly incidence matrix" in told) == (modules == 2)
+        assert "matrices left out" not in told
+
+
 def test_twenty_locked_joints_are_listed(capsys):
     for count, more in ((20, False), (21, True)):
         locked = {f"j{k}": "why" for k in range(count)}

@@ -474,6 +474,9 @@ def test_a_step_later_than_its_gains_promise_says_why():
         {"noise_q": 0.1},
     ):  # fmt: skip
         assert missed(**changed)._missed() == []
+    just = missed(settling_time=0.625)  # a tenth more is not late
+    just.response = just.response._replace(settling=np.array([0.5, 1.1 * 0.625]))
+    assert just._missed() == []
     never = missed()
     never.response = never.response._replace(settling=np.array([0.5, np.inf]))
     for asked in (0.5, 0.9):
@@ -494,6 +497,8 @@ def test_estimates_worse_than_what_was_measured_are_told():
     report = control_report()
     report.estimator |= {"nis": Consistency(9.0, 1.0, 2.0, False)}
     assert report.failures()[-1] == "the filter's covariances do not fit its errors (NIS)"
+    report.estimator |= {"estimate": [3e-3, 1.0]}  # as good, and not measured at all
+    assert "do not fit" in report.failures()[-1]
     report.estimator |= {"estimate": [4e-3, 0.0]}
     assert report.failures()[-1] == (
         "the estimate is worse than the measurement at m0.slide: the filter's model is off"
