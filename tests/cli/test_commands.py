@@ -580,6 +580,14 @@ def test_loads_are_shown_when_asked_for_or_where_connectors_have_limits(monkeypa
         reports.check_loads(mr.Scenario(organism="crab", masses=0.9))
 
 
+def test_loads_that_are_not_known_are_refused_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(mr.Scenario, "run", lambda self, **_: pytest.fail("it has run"))
+    file = tmp_path / "x.json"
+    line = ("simulate", "crab", "--payload", "m1 mass=0.2", "--save-scenario", file, "--loads")
+    assert "--loads needs the mass of each module" in refused(*line)
+    assert not file.exists()
+
+
 def test_loads_for_machines_are_the_largest_over_time():
     found = SimpleNamespace(
         names=["m0-m1", "m1-m2"],
@@ -1496,6 +1504,8 @@ def test_columns_of_a_table_are_as_wide_as_their_longest_word():
     table.add_column("what it is")
     table.add_row("a b", "1", "some longwords")
     assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords")
+    table.add_column("")
+    assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords") + 2
 
 
 def test_a_wide_table_has_a_cell_a_line(capsys, monkeypatch):

@@ -386,6 +386,13 @@ def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
         report.failures()
     )
     assert not any("does not settle" in line for line in report.failures())
+    slide, hinge = report.law.model.joint_names
+    for place, runs in ((5.5, False), (np.nextafter(5.5, 6), True), (-4.5, False)):
+        found = control_report(
+            target={slide: 0.5, hinge: 0.25}, q=np.array([[0, 0]] * 4 + [[place, 0]])
+        )
+        del found.runaways
+        assert found.runaways == ({0: 1.0} if runs else {})
 
 
 def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
