@@ -119,6 +119,25 @@ def refused(*args):
     return line.removeprefix("error: ")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "new crab --output", "show crab --picture", "show crab --html", "equations crab --output",
+        *(f"simulate crab {option}" for option in run.FILES.values()), "run x.json --csv",
+        "walk crab --resume", "walk crab --save-gait", "identify crab a.npz --output",
+        "export crab --c --output", "export crab --runtime", "papers --output", "evolve --output",
+        "bus --script", "studio --folder",
+    ],
+)  # fmt: skip
+def test_an_empty_name_and_an_option_in_its_place_are_no_files(monkeypatch, tmp_path, line):
+    monkeypatch.chdir(tmp_path)
+    option = line.split()[-1]
+    for given in ("", "--json"):
+        words = f"{option} needs the name of a file, got '{given}'"
+        assert refused(*line.split(), given) == words
+    assert not [*tmp_path.iterdir()]
+
+
 # -- balance ---------------------------------------------------------------------------------------
 
 
@@ -1126,6 +1145,47 @@ def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch)
     assert capsys.readouterr().out.splitlines()[-2:] == ["hold: goto in 1 s (50%)", "promised"]
 
 
+def test_the_state_of_a_bus_has_every_module_with_its_dockings_towards_the_base_first():
+    bus = Bus(mode="hold", motion="goto in 1 s", progress=0.5, reason="slow")
+    session = BusSession(bus, quiet=True)
+    names = [f"m{k}" for k in range(5)]
+    bus.modules = {
+        name: SimpleNamespace(kind=mr.catalog["giusti_b"], node=SimpleNamespace(uid=256 + k))
+        for k, name in enumerate(names)
+    }
+    bus.robot = robot_of(names[:2], SimpleNamespace(name="PD"), 2, ("loose",), ["m3"])
+    edges = [SimpleNamespace(child=0, parent=99), SimpleNamespace(child=1, parent=0)]
+    table = {1: SimpleNamespace(values=(np.pi, 9.0))}
+    bus.coordinator = SimpleNamespace(survey=SimpleNamespace(edges=edges), table=table)
+    bus.builder = SimpleNamespace(commanded=lambda: {1: (0.5, -1.0)})
+    bus.is_alive = lambda name: name != "m2"
+    bus.docked = {
+        ("m0", "out"): (("m1", "in"), 90), ("m0", "in"): (("base", "out"), 0),
+        ("m1", "c"): (("m2", "in"), 0), ("m1", "b"): (("m3", "in"), 0),
+        ("m1", "in"): (("m0", "out"), 90),
+    }  # fmt: skip
+    bus.operation.missing = lambda: ("readings",)
+    bus.clock = SimpleNamespace(ticks=7, missed=3)
+    session._errors_at_rest = lambda status: (0.25, 0.5)
+    facts = session.facts()
+    m0, m1, *rest = facts.pop("modules")
+    assert m0 == {
+        "name": "m0", "kind": "giusti_b", "id": "00:00:00:00:01:00", "role": "router",
+        "docked": ["in on base.out", "out on m1.in turned 90"], "q": [None], "tau": [],
+    }  # fmt: skip
+    assert m1 == m0 | {
+        "name": "m1", "id": "00:00:00:00:01:01", "role": "end device", "q": [180.0],
+        "docked": ["in on m0.out turned 90", "b on m3.in", "c on m2.in"], "tau": [0.5, -1.0],
+    }  # fmt: skip
+    assert [row["role"] for row in rest] == ["dead", "silent", "not in the robot"]
+    assert [row["docked"] for row in rest] == [[], [], []]
+    assert facts == {
+        "organism": 2, "joints": 2, "law": "PD", "mode": "hold", "motion": "goto in 1 s",
+        "progress": 0.5, "reason": "slow", "missing": ["readings"], "error": 0.25,
+        "error_if_heavier": 0.5, "cycles": 7, "missed": 3, "faults": ["loose"],
+    }  # fmt: skip
+
+
 def test_places_are_read_and_told_in_degrees_and_meters():
     bus, model = Bus(), mr.examples.arm("bc").model("physical")
     session = BusSession(bus, quiet=True)
@@ -1160,6 +1220,34 @@ def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
     ]
     assert len(list(session._promise({**near, "error": 0.2511}))[1]) > 80
     assert len(list(session._promise({**near, "error": None}))) == 1
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields_", "parts", "report"),
+    [
+        ({}, 1, "MotionReport"),
+        ({"motion": "step", "controller": "ComputedTorque", "sample_time": 0.01,
+          "target": {"m1.hinge": 0.5}}, 1, "ControlReport"),
+        ({"ground": True}, 1, "MotionReport"),
+        ({"base": "free"}, 1, "MotionReport"),
+        ({"ground": True, "base": "free"}, 1, "WalkReport"),
+        ({"ground": True, "base": "free"}, 2, "MotionReport"),  # after an event
+        ({"motion": "balance"}, 1, "BalanceReport"),
+    ],
+)  # fmt: skip
+def test_a_run_has_the_report_that_shows_what_matters(monkeypatch, fields_, parts, report):
+    for name in ("BalanceReport", "ControlReport", "MotionReport", "WalkReport"):
+        monkeypatch.setattr(run, name, lambda *given, name=name: (name, *given))
+    result = SimpleNamespace(trajectory=SimpleNamespace(parts=[None] * parts))
+    plain = {
+        "motion": "none", "controller": "none", "ground": False, "base": "fixed", "events": (),
+        "pose": {}, "target": {}, "clock": fields_.get("sample_time", 0),
+    }  # fmt: skip
+    scenario = SimpleNamespace(**(plain | fields_))
+    assert run.report_of(scenario, result) == (report, scenario, result)
 
 
 # -- papers and presets ----------------------------------------------------------------------------
@@ -1238,12 +1326,12 @@ def test_a_paper_is_run_by_its_script_in_the_checkout(monkeypatch, tmp_path):
         "papers.claims": SimpleNamespace(run=run_),
     }
     monkeypatch.setattr(papers, "import_module", modules.__getitem__)
-    monkeypatch.setattr(papers.sys, "path", [])
+    monkeypatch.setattr(papers.sys, "path", ["elsewhere"])
     assert papers._run("moll2006", tmp_path, "executor") == "claims"
     assert calls == [("moll2006", "script", tmp_path, "executor")]
-    assert papers.sys.path == [str(papers.ROOT)]
+    assert papers.sys.path == [str(papers.ROOT), "elsewhere"]  # before packages of that name
     papers._run("moll2006", tmp_path, "executor")
-    assert papers.sys.path == [str(papers.ROOT)]
+    assert papers.sys.path == [str(papers.ROOT), "elsewhere"]
     with complains(mr.WriteError, f"{tmp_path}: cannot be written: no right"):
         papers._run("moll2006", tmp_path, None)
     monkeypatch.setattr(papers, "ROOT", tmp_path)
@@ -1314,12 +1402,22 @@ def test_matrices_of_more_than_a_thousand_modules_are_not_part_of_json(monkeypat
     assert asked == [(both, there), ({"physical": "physical"}, True)]
 
 
-def test_two_modules_have_matrices_and_one_has_none(tmp_path):
-    for modules in (1, 2):
+def test_two_modules_have_matrices_and_three_transforms_between_others(tmp_path):
+    for modules in (1, 2, 3):
         mr.examples.snake(modules).save(tmp_path / "x.json")
         told = called("show", tmp_path / "x.json")
-        assert ("Assembly incidence matrix" in told) == (modules == 2)
+        assert ("Assembly incidence matrix" in told) == (modules > 1)
+        assert ("Indirect transforms (IDTL)" in told) == (modules > 2)
         assert "matrices left out" not in told
+
+
+def test_long_names_of_modules_are_cut_after_twelve_characters(tmp_path):
+    names = {"m0": "a" * 12, "m1": "b" * 13}
+    mr.examples.snake(3).rename(names).save(tmp_path / "x.json")
+    told = called("show", tmp_path / "x.json").split("Assembly incidence matrix")[1]
+    rows = [line.split()[:2] for line in told.splitlines() if line.startswith("v")]
+    assert rows[:2] == [["v0", "a" * 12], ["v1", "bbbbbb…bbbbb"]]
+    assert rows[2][0] == "v2"
 
 
 def test_twenty_locked_joints_are_listed(capsys):
