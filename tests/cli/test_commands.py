@@ -119,6 +119,18 @@ def refused(*args):
     return line.removeprefix("error: ")
 
 
+def test_fields_of_a_run_are_options_in_order_with_kinds_and_defaults():
+    told = " ".join(called("control", "--help").split())
+    for words in (
+        "[default: step] --to ANGLES Joint positions to go to, separated by commas. [deg, m] "
+        "[default: 20,-15,10] --move-time FLOAT ",
+        "--points FILE File of times",
+        "--amplitude FLOAT Amplitude of a gait, as a share of the limits, up to 1. --frequency",
+        "--settle SECONDS Settling time. [s] [default: 1] --gains GAINS",
+    ):
+        assert words in told
+
+
 @pytest.mark.parametrize(
     "line",
     [
