@@ -97,6 +97,9 @@ def test_options_and_their_defaults_are_public(name):
             defaults[title] = value
         if option.opts[0] == "--seed" or defaults.get(title):
             assert "default: " in option.get_help_record(context)[1], title
+        if value == 0 and value is not False and option.opts[0] != "--seed":
+            told = "default: 0" in option.get_help_record(context)[1]
+            assert told == (title in ("bus --loss", "bus --noise")), title
     wanted = {title for title in DEFAULTS if title.split()[0] == name}
     assert defaults == {title: DEFAULTS[title] for title in wanted}
     assert repeated == {title for title in REPEATED if title.split()[0] == name}
@@ -117,6 +120,16 @@ def refused(*args):
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     return line.removeprefix("error: ")
+
+
+def test_help_is_88_columns_wide_where_the_terminal_is_wider(monkeypatch):
+    """Click leaves two of them free."""
+    monkeypatch.setenv("COLUMNS", "200")
+    context = click.Context(cli, **cli.context_settings)
+    for name in ("balance", "verify"):
+        command = cli.get_command(context, name)
+        told = command.get_help(click.Context(command, parent=context, info_name=name))
+        assert max(map(len, told.partition("Examples:")[0].splitlines())) == 86
 
 
 def test_fields_of_a_run_are_options_in_order_with_kinds_and_defaults():
@@ -766,6 +779,7 @@ def test_what_is_identified_is_told_and_written(monkeypatch, tmp_path):
         (["a.npz"], {"shared": False, "datasheet_error": 0.5}),
     ]
     assert "already exists" in refused("identify", "crab", "a.npz", "-o", file)
+    assert "Missing argument 'RUN.npz...'" in refused("identify", "crab")
 
 
 def test_points_of_a_saved_run_begin_at_zero_and_belong_to_the_same_joints(monkeypatch):
