@@ -405,6 +405,21 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
     assert data["history"] == [{"leader": None}, {"leader": 0.5}, {"leader": 1.0}]
 
 
+def test_progress_of_a_search_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch, capsys):
+    drawn, shown = [], []
+    monkeypatch.setattr(evolve, "draw_progress", lambda result, path: drawn.append(path.name))
+    line = "generation 3 of 4: best 1.000 m, median none m ▁█"
+    for on_terminal, as_json, told in (
+        (False, False, f"{line}\n"), (True, False, ""), (False, True, ""), (True, True, "")
+    ):  # fmt: skip
+        screen = SimpleNamespace(is_terminal=on_terminal)
+        monkeypatch.setattr(output, "console", lambda stderr, screen=screen: screen)
+        evolve._reporter(Path("x"), lambda *given: shown.append(given), as_json)(search())
+        assert capsys.readouterr() == ("", told)
+    assert shown == [(0.75, line)] * 4
+    assert drawn == ["progress.png"] * 4
+
+
 def test_the_median_of_random_bodies_is_told(capsys):
     found = search(history=[entry(0.5, 0.125)], kept_out={})
     evolve._print(found, WINNERS[:1], Path("x"))
@@ -586,10 +601,14 @@ def test_a_target_counts_for_one_body_on_a_fixed_base_with_a_clock():
         assert run.is_controlled(mr.Scenario(**given)) is controlled, changes
 
 
-@pytest.mark.parametrize(("states", "code"), [(2, 2), (3, 0)])
-def test_a_run_that_stops_is_shown_from_three_states_on(monkeypatch, tmp_path, states, code):
+@pytest.mark.parametrize(
+    ("states", "status", "code"), [(2, "stopped", 2), (3, "stopped", 0), (2, "finished", 0)]
+)
+def test_a_run_that_stops_is_shown_from_three_states_on(
+    monkeypatch, tmp_path, states, status, code
+):
     stopped = SimpleNamespace(
-        status="stopped", t=np.arange(states) * 0.25, message="the simulation diverged",
+        status=status, t=np.arange(states) * 0.25, message="the simulation diverged",
         animate=None, to_csv=None, save=lambda path: Path(path).write_text("run"),
     )  # fmt: skip
     result = SimpleNamespace(trajectory=stopped)
@@ -1156,10 +1175,11 @@ def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch)
     session = BusSession(bus)
     session.facts = lambda: facts
     session._promise = lambda facts: ["promised"]
+    session.print_changes = lambda: session.out.print("changes")
     session.run("show")
     told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert told[:2] == ["no robot", "module kind id role docked to q tau"]
-    assert told[3:] == [
+    assert told[:3] == ["changes", "no robot", "module kind id role docked to q tau"]
+    assert told[4:] == [
         "m0 giusti_b 02:42 router in on base.out 1.23 ? 0.50 -1.00",
         "m1 giusti_b 02:42 dead nothing -",
         "",
@@ -1603,6 +1623,11 @@ def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):
         called(*line.split(), "--json")
         assert wanted == [(title, True), (title, False)]
         wanted.clear()
+
+
+def test_json_has_a_line_for_each_number(capsys):
+    output.print_json({"a": [1, float("nan")]})
+    assert capsys.readouterr().out == '{\n "a": [\n  1,\n  null\n ]\n}\n'
 
 
 def test_bars_of_numbers_are_from_lowest_to_highest():

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from modurob.cli.control_report import ControlReport, _poles_text, print_robustn
 from modurob.cli.reports import BalanceReport, MotionReport, WalkReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
 from modurob.control.certificate import AssumptionCheck
+from modurob.control.pid import PidLaw
 from modurob.estimation import Consistency
 
 
@@ -82,6 +84,18 @@ class   C   D  E
 def test_a_matrix_is_cut_into_tables_where_it_is_wider_than_the_terminal(lines, columns, shown):
     told = lines(columns, output.print_matrix, "t", MATRIX, "abc", "xy")
     assert told == [*shown.splitlines(), ""]
+
+
+def test_columns_that_are_wider_than_the_terminal_have_tables_of_their_own(lines):
+    told = lines(9, output.print_matrix, "t", 10**7 * MATRIX, "abc", "xy")
+    assert [line for line in told if line.startswith("t,")] == [
+        "t, a to a", "t, b to b", "t, c to c"
+    ]  # fmt: skip
+
+
+def test_a_drawing_ends_with_an_empty_line(lines):
+    told = lines(80, output.print_drawing, examples.snake(1))
+    assert told[-1] == "" != told[-2]
 
 
 def test_kinds_and_classes_stand_beside_and_below_a_matrix(lines):
@@ -406,9 +420,54 @@ def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
     assert "  errors do not decay close to the target, even without a delay" in told
     report.margin = np.inf
     assert not any("delay" in line for line in screen(report.print))
-    stopped = control_report(status="stopped", message="the simulation stopped at 1 s: too fast")
+    stopped = control_report(status="stopped", message="the simulation stopped: m1: too fast")
     stopped.response = None
-    assert stopped.failures()[0] == "at 1.000 s too fast"
+    assert stopped.failures()[0] == "at 1.000 s m1: too fast"
+
+
+def test_sentences_on_a_closed_loop_are_not_cut_where_the_terminal_is_narrow(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    report = control_report()
+    report.note = "The target of m0.slide is where it starts."
+    report.print()
+    told = capsys.readouterr().out.splitlines()
+    for line in (
+        report.note,
+        "  ok  gains are positive: they are",
+        "  NO  the state is known: the law sees an estimate, noise 0.01",
+        "  m0.slide is at its limit of 2 for 0.500 s, between 0.100 and 0.600 s",
+    ):
+        assert line in told
+    assert report.data()["note"] == report.note
+    report.certificate = replace(report.certificate, claim="joints stay near the target")
+    report.print()
+    told = capsys.readouterr().out.splitlines()
+    assert "NOT guaranteed: joints stay near the target" in told
+
+
+def test_a_certificate_is_that_of_the_start():
+    q, v = np.arange(20.0).reshape(2, 5, 2)
+    report = control_report(q=q, v=v)
+    del report.certificate
+    report.law.certificate = lambda goal, start: (goal, *start)
+    goal, place, rate = report.certificate
+    assert (goal.tolist(), place.tolist(), rate.tolist()) == ([0.1, np.pi / 6], [0, 1], [10, 11])
+
+
+def test_an_integral_is_proposed_to_laws_without_one_where_masses_are_wrong():
+    class WithIntegral(SimpleNamespace, PidLaw):
+        def __init__(self, **given):
+            SimpleNamespace.__init__(self, **given)
+
+    line = "(a law with an integral, as pid-linearized, evens out wrong masses)"
+    assert line in control_report()._off_target()
+    assert line not in control_report(masses=1)._off_target()
+    report = control_report()
+    report.law = WithIntegral(**vars(report.law))
+    assert len(report._off_target()) == 1
+    report = control_report()
+    report.response = report.response._replace(settling=np.array([0.5, 0.75]))
+    assert report._off_target() == []
 
 
 def test_numbers_of_a_closed_loop_are_those_of_the_run():
