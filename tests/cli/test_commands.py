@@ -1052,6 +1052,35 @@ def test_data_that_was_written_has_two_seconds_to_reach_the_model():
         session.run("write m1")
 
 
+def test_gains_are_some_or_all_of_those_of_the_law():
+    bus, chosen = Bus(), []
+    law = SimpleNamespace(key="pd", parameters={"kp": "1/s", "kd": ""})
+    bus.builder = SimpleNamespace(
+        law=law, change_law=lambda key, **gains: chosen.append((key, gains))
+    )
+    session = BusSession(bus, quiet=True)
+    session.run("gains kp=5")
+    session.run("gains kp=5 kd=1,2")
+    session.run("law lqr")
+    assert chosen == [("pd", {"kp": 5}), ("pd", {"kp": 5, "kd": [1, 2]}), ("lqr", {})]
+    for given, told in (("", "nothing"), (" kp=1 ki=2", "kp=1 ki=2")):
+        with complains(mr.StateError, f"pd takes kp [1/s], kd, got {told}"):
+            session.run(f"gains{given}")
+
+
+def test_commands_after_which_the_robot_may_be_another_tell_its_changes():
+    bus, told = Bus(), []
+    law = SimpleNamespace(key="pd", parameters={"kp": ""})
+    bus.builder = SimpleNamespace(law=law, change_law=lambda key, **gains: None)
+    bus.write = lambda name, **data: None
+    session = BusSession(bus, quiet=True)
+    session.print_changes = lambda: told.append(line)
+    lines = ("law pd", "gains kp=1", "write m0 mass=1", "sleep 0", "wait 0")
+    for line in lines:
+        session.run(line)
+    assert told == [*lines]
+
+
 def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
     bus, told = Bus(), []
     session = BusSession(bus)
@@ -1648,13 +1677,14 @@ def test_names_that_look_like_markup_and_numbers_are_printed_as_they_are(capsys,
         assert capsys.readouterr()[stderr] == f"{text}\n"
 
 
-def test_columns_of_a_table_are_as_wide_as_their_longest_word():
-    table = output.plain_table("ab", "number")
+def test_columns_of_a_table_are_as_wide_as_their_longest_word_or_number():
+    table = output.plain_table("ab", "a number")
     table.add_column("what it is")
     table.add_row("a b", "1", "some longwords")
-    assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords")
+    width = len("a b") + 2 + len("a number") + 2 + len("longwords")
+    assert output._needed_width(table) == width
     table.add_column("")
-    assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords") + 2
+    assert output._needed_width(table) == width + 2
 
 
 def test_a_wide_table_has_a_cell_a_line(capsys, monkeypatch):
