@@ -422,7 +422,7 @@ def test_equations_show_relative_degree_and_zero_dynamics(call):
 def test_equations_writes_documents_by_their_ending(call):
     for name, begin in {"m.tex": "\\documentclass", "m.md": "$$", "m.html": "<math"}.items():
         done = call("equations", "snake", "--hinges", "physical", "--output", name)
-        assert done.exit_code == 0, done.stderr
+        assert (done.exit_code, done.stdout) == (0, f"snake: wrote {name}\n"), done.stderr
         assert Path(name).read_text("utf-8").startswith(begin)
         is_refused(call("equations", "snake", "--output", name), "--force")
 

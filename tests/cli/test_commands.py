@@ -1013,7 +1013,7 @@ def test_a_record_that_could_not_be_written_is_kept(tmp_path, capsys):
     assert calls[1:] == ["begin", "end", ("npz", "e")]
 
 
-def test_an_arm_is_plugged_module_by_module_from_the_base_on():
+def test_an_arm_is_plugged_module_by_module_from_the_base_on(capsys):
     plugged = []
     bus = Bus()
     bus.modules = {"m0": None}
@@ -1024,10 +1024,16 @@ def test_an_arm_is_plugged_module_by_module_from_the_base_on():
         bus.modules[name] = SimpleNamespace(kind=kind, node=node)
         return name
 
-    bus.start, bus.is_native, bus.pid = start, lambda name: False, lambda name: 1
+    bus.start, bus.is_native = start, lambda name: name == "m2"
+    bus.pid = lambda name: 70 + int(name[1:])
     bus.plug = lambda *ends: plugged.append(ends)
     session = BusSession(bus, quiet=True)
+    session.out.quiet = False
     session.run("arm ca")
+    assert capsys.readouterr().out.splitlines() == [
+        "m1: giusti_c, id 00:00:00:00:00:05, process 71, ports in, out",
+        "m2: giusti_a, id 00:00:00:00:00:05, process 72 in C, ports in, out",
+    ]
     assert [bus.modules[name].kind.name for name in ("m1", "m2")] == ["giusti_c", "giusti_a"]
     assert plugged == [("base.out", "m1.in"), ("m1.out", "m2.in")]
     session.run("plug m0.2 m1.3 90")
@@ -1595,6 +1601,33 @@ def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeyp
     assert f"{long}: 6 modules (6 scout), 5 dockings, 6 kg, base m0" in told
     told = called("export", "crab", "--urdf", "--name", long).splitlines()
     assert told == [f"crab: wrote {long}.urdf"]
+    told = called("export", "crab", "--c", "--name", long).splitlines()
+    assert told[-1] == f"crab: wrote {long}.h, {long}.c, {long}_test.c"
+    assert len(told) == 6  # with the operations of five functions
+    told = called("show", "crab", "--picture", f"{long}.svg", "--no-matrices").splitlines()
+    assert told[-1] == f"wrote {long}.svg"
+    suspect = "m1: mass is 1, found 2 in all of the runs"
+    fit = SimpleNamespace(parameters=[], suspects=[suspect])
+    assert {suspect, f"written: {long}"} < {*narrow(identify._print, "crab", fit, long)}
+
+
+def test_files_and_errors_of_the_bus_are_told_in_one_line_where_the_terminal_is_narrow(narrow):
+    bus = Bus()
+    made = SimpleNamespace(parts=[SimpleNamespace(t=np.zeros(3))], save=lambda path: None)
+    bus.operation.recorded = lambda: made
+    session = BusSession(bus)
+    assert narrow(session.onecmd, "record a_long_name_of_a_file.npz") == [
+        "wrote a_long_name_of_a_file.npz: 3 states"
+    ]
+    told = narrow(session.onecmd, "wait many")
+    assert told == ["error: N is a whole number, got 'many'"]
+
+
+def test_a_cell_that_is_wider_than_the_terminal_stays_one_line(narrow):
+    table = output.plain_table("name", "number")
+    table.add_row("one", "two words that take more than twenty characters")
+    told = narrow(output.print_table, output.console(), "title", table)
+    assert told[2] == "  number: two words that take more than twenty characters"
 
 
 def test_files_of_a_preset_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeypatch):

@@ -277,6 +277,7 @@ def test_a_table_of_robustness_has_a_row_for_each_condition(screen):
         "",
     ]
     assert told[6].startswith("settled: all joints within 2% of their steps to the end.")
+    assert screen(print_robustness, "crab", Robustness("lqr", 1.5, 0.02, CASES[:1]))[0] == told[0]
     assert str(Robustness("lqr", 1.5, 0.02, CASES[:1])).splitlines() == [
         "lqr, 1.5 s",
         "                          settled     time  overshoot     error  saturated  diverged",
@@ -443,6 +444,13 @@ def test_sentences_on_a_closed_loop_are_not_cut_where_the_terminal_is_narrow(mon
     report.print()
     told = capsys.readouterr().out.splitlines()
     assert "NOT guaranteed: joints stay near the target" in told
+
+
+def test_what_is_exact_is_not_compared(screen):
+    report = control_report()
+    report.estimator |= {"measured": [0.0, 1e-3], "estimate": [1e-3, 0.0]}
+    rows = [line.split() for line in screen(report.print) if "mm/s" in line or "°/s" in line]
+    assert [row[-2] for row in rows] == ["-", "-"]
 
 
 def test_a_certificate_is_that_of_the_start():
