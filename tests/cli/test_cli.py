@@ -224,7 +224,7 @@ def test_new_json_is_json_only(call):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), ["NAME", "--aim", "--grid", "--random"]),
+        ((), ["NAME", "--aim", "--grid", "--random, got none of them"]),
         (("crab", "--random", "3"), ["NAME and --random"]),
         (("lobster",), ["'lobster'", "crab", "snake"]),
         (("crab", "--modules", "3"), ["--modules", "crab"]),
@@ -242,6 +242,7 @@ def test_new_json_is_json_only(call):
         (("--aim", "[[3,0],[4,3],[0,4", "--kinds", "BBB"), ["--aim", "JSON"]),
         (("--aim", "[" * 100_000, "--kinds", "BBB"), ["--aim"]),
         (("--aim", "3", "--kinds", "B"), ["list of rows"]),
+        (("--aim", "[1,2]", "--kinds", "BB"), ["--aim is a list of rows"]),
         (("--aim", '[["a",0],[4,3],[0,4]]', "--kinds", "BBB"), ["whole side numbers"]),
         (("--aim", "[[3,0],[4,3],[0,4]]"), ["--kinds"]),
         (("--aim", "[[3,0],[4,3],[0,4]]", "--kinds", "BB"), ["3 rows"]),

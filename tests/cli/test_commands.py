@@ -171,7 +171,8 @@ def stood(monkeypatch):
     """Calls of `stand`, and the run that it returns."""
     calls, files = [], []
     made = SimpleNamespace(
-        t=np.array([0.0, 1.25]), feet=[SimpleNamespace(module="m2"), SimpleNamespace(module="m4")],
+        t=np.array([0.0, 0.5, 1.25]),
+        feet=[SimpleNamespace(module="m2"), SimpleNamespace(module="m4")],
         lost=set(), fallen="", steps_done=1, tilt=np.radians([1.0, 2.5]),
         height=np.array([0.0625, 0.05]), slip=np.array([0.0, 0.003]),
         animate=lambda path: files.append(("film", path)),
@@ -674,6 +675,18 @@ def test_the_zoo_walks_with_files_of_its_own(monkeypatch):
     called("walk", "zoo", "--film", "some/zoo.gif", "--seconds", 0.1)
     assert seen == [(name, f"some/zoo-{name}.gif", None, {}) for name in walk.ZOO]
     assert "--json is of one walk: name a walker, caterpillar" in refused("walk", "zoo", "--json")
+
+
+@pytest.mark.parametrize("name", walk.ZOO)
+def test_a_walker_of_the_zoo_has_its_gait_and_joints_unless_told(monkeypatch, name):
+    seen = []
+    monkeypatch.setattr(walk, "execute", lambda scenario, files, facts: seen.append(scenario))
+    called("walk", name)
+    called("walk", name, "--gait", "sine", "--hinges", "dyad")
+    own, other = seen
+    assert GaitRecord.of(own) == GaitRecord.load(walk.gait_file(name))
+    assert (own.hinges, own.base, own.name) == ("physical", "free", name)
+    assert (other.motion, other.gait, other.hinges) == ("sine", {}, "dyad")
 
 
 def test_a_walk_has_the_seed_the_tuning_and_the_gait_that_are_typed(monkeypatch, tmp_path):
@@ -1501,6 +1514,20 @@ def test_long_names_of_modules_are_cut_after_twelve_characters(tmp_path):
     assert rows[2][0] == "v2"
 
 
+def test_a_view_has_the_joints_that_are_asked_for(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(mr.Organism, "view", lambda self, model: SimpleNamespace(
+        save=lambda path: seen.append((model.joint_names, path))))  # fmt: skip
+    crab = mr.examples.crab()
+    told = called("show", "crab", "--no-matrices", "--html", "a.html").splitlines()
+    assert told[-1] == "wrote a.html"
+    data = json.loads(called("show", "crab", "--hinges", "physical", "--html", "b.html", "--json"))
+    assert (data["html"], "picture" in data) == ("b.html", False)
+    assert seen == [
+        (crab.model("dyad").joint_names, "a.html"), (crab.model("physical").joint_names, "b.html")
+    ]  # fmt: skip
+
+
 def test_twenty_locked_joints_are_listed(capsys):
     for count, more in ((20, False), (21, True)):
         locked = {f"j{k}": "why" for k in range(count)}
@@ -1656,6 +1683,18 @@ def test_symbols_of_equations_are_all_none_or_groups_of_them(monkeypatch, typed,
     monkeypatch.setattr(mr.Organism, "equations", equations)
     assert "enough" in refused("equations", "crab", "--symbols", typed)
     assert asked == [taken]
+
+
+def test_equations_are_printed_without_an_empty_line_at_the_end():
+    told = called("equations", "crane", "--hinges", "physical", "--entry", "M[1,1]")
+    assert told.startswith("M[1,1] = m1 + m2\n")
+    assert told.endswith("mass of m2 [kg] = 1\n")
+    pendulum = ("equations", "double_pendulum", "--hinges", "physical")
+    every = called(*pendulum, "--outputs", "m0.hinge,m1.hinge")  # all joints have motors
+    assert "relative degree 2" in every
+    assert "zero dynamics: 0 =" not in every
+    line = refused(*pendulum, "--limit", 3)
+    assert "over the limit of 3" in line
 
 
 def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):

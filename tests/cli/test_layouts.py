@@ -402,10 +402,9 @@ def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
     )
     assert not any("does not settle" in line for line in report.failures())
     slide, hinge = report.law.model.joint_names
-    for place, runs in ((5.5, False), (np.nextafter(5.5, 6), True), (-4.5, False)):
-        found = control_report(
-            target={slide: 0.5, hinge: 0.25}, q=np.array([[0, 0]] * 4 + [[place, 0]])
-        )
+    for place, runs in ((10.5, False), (np.nextafter(10.5, 11), True), (-9.5, False)):
+        q = np.array([[-0.5, 0]] * 4 + [[place, 0]])  # the step is 1 m
+        found = control_report(target={slide: 0.5, hinge: 0.25}, q=q)
         del found.runaways
         assert found.runaways == ({0: 1.0} if runs else {})
 
