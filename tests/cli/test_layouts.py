@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from modurob import examples
-from modurob.cli import balance, cli, output, papers, show
+from modurob.cli import balance, cli, output, papers, show, verify
 from modurob.cli.control_report import ControlReport, _poles_text, print_robustness
 from modurob.cli.reports import BalanceReport, MotionReport, WalkReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
@@ -445,6 +445,43 @@ def test_sentences_on_a_closed_loop_are_not_cut_where_the_terminal_is_narrow(mon
     assert "NOT guaranteed: joints stay near the target" in told
 
 
+def test_errors_of_an_estimator_are_those_from_the_true_state():
+    at_rest, moved = control_report(), control_report(q=np.ones((5, 2)), v=np.full((5, 2), 2.0))
+    channels = dict(moved.run.channels)
+    moved.run.channels = channels | {
+        name: x + (2 if name == "estimate_v" else 1)
+        for name, x in channels.items()
+        if name != "nis"
+    }
+    for name in ("measured", "estimate", "rate"):
+        assert moved.estimator[name] == pytest.approx(at_rest.estimator[name])
+    del moved.run.channels["measured_q"]  # without noise the angles are known
+    del moved.estimator
+    assert moved.estimator["measured"] == [0, 0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_colors_tell_whether_something_fails(monkeypatch, fails):
+    told = io.StringIO()
+    console = Console(file=told, width=120, force_terminal=True, color_system="standard")
+    monkeypatch.setattr(output, "console", lambda: console)
+    nis = Consistency(2.0, 1.0, 3.0, not fails)
+    report = control_report(delay=0.004 + 0.002 * fails)
+    report.failures = lambda: ["it falls"] if fails else []
+    report.estimator |= {"nis": nis}
+    report.print()
+    lines = told.getvalue().splitlines()
+    codes = {words: next(line.partition(words)[0] for line in lines if words in line)
+             for words in ("Stable with", "the filter is", "  ok  ", "  NO  ")}  # fmt: skip
+    plain, green, red, yellow = (f"\x1b[{k}m" for k in (39, 32, 31, 33))
+    assert codes == {
+        "Stable with": plain if fails else green, "the filter is": yellow if fails else green,
+        "  ok  ": green, "  NO  ": red,
+    }  # fmt: skip
+    assert (f"{green}No failures." in told.getvalue()) != fails
+    assert (f"{red}  it falls" in told.getvalue()) == fails
+
+
 def test_what_is_exact_is_not_compared(screen):
     report = control_report()
     report.estimator |= {"measured": [0.0, 1e-3], "estimate": [1e-3, 0.0]}
@@ -678,6 +715,23 @@ def test_claims_are_listed_with_their_verdicts(screen):
         "wrote out/results.json",
         "",
     ]
+
+
+@pytest.mark.parametrize(("passed", "color"), [(True, 32), (False, 31)])
+def test_the_sum_of_verdicts_is_green_or_red(monkeypatch, passed, color):
+    told = io.StringIO()
+    console = Console(file=told, width=80, force_terminal=True, color_system="standard")
+    monkeypatch.setattr(output, "console", lambda: console)
+    claims = SimpleNamespace(
+        key="a", document="b", results=[claim(3, 3, passed)], passed=passed, output=Path("out")
+    )
+    papers._print(claims)
+    report = SimpleNamespace(title="t", passed=passed, checks=[], count=lambda verdict: 1)
+    verify._print("x", report)
+    words = "1 passed" if passed else "1 FAILED"
+    ends = [line for line in told.getvalue().splitlines() if words in line]
+    assert len(ends) == 2
+    assert all(f"{color}m{words if k == 0 else '1 passed'}" in x for k, x in enumerate(ends))
 
 
 @pytest.mark.parametrize(
