@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -592,6 +593,8 @@ def test_a_target_counts_for_one_body_on_a_fixed_base_with_a_clock():
         ({"pose": {"m1.hinge": 0.5}}, False),
         ({"pose": {"m1.hinge": 0.5, "m3.hinge": 0.1}}, True),
         ({"target": {}}, False),
+        ({"target": {"m1.hinge": 0.1}}, True),
+        ({"target": {"m1.hinge": 0.0}}, False),
         ({"sample_time": 0.0}, False),
         ({"sample_time": 0.0, "noise_q": 0.1}, True),
         ({"base": "free"}, False),
@@ -1071,6 +1074,33 @@ def test_data_that_was_written_has_two_seconds_to_reach_the_model():
         session.run("write m1")
 
 
+@pytest.mark.parametrize(
+    ("address", "told"), [(("127.0.0.1", 4321), "127.0.0.1:4321"), ("/tmp/bus.sock",) * 2]
+)
+def test_a_conversation_begins_with_the_address_of_the_coordinator(
+    monkeypatch, capsys, address, told
+):
+    watched = threading.Event()
+    monkeypatch.setattr(BusSession, "_watch", lambda self: watched.set())
+    monkeypatch.setattr(BusSession, "cmdloop", lambda self: None)
+    bus = Bus()
+    bus.address = address
+    BusSession(bus).talk()
+    assert capsys.readouterr().out == f"Coordinator at {told}. help lists commands.\n"
+    assert watched.wait(60)
+
+
+def test_help_has_a_line_for_each_command(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    session = BusSession(Bus())
+    session.run("help")
+    told = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    usages = [bus_session._help(getattr(session, f"do_{name}"))[0] for name in session._names()]
+    width = max(map(len, usages)) + 2
+    assert [line[:width].rstrip() for line in told] == usages
+    assert told[usages.index("hold")] == f"{'hold':<{width}}hold all joints where they are."
+
+
 def test_gains_are_some_or_all_of_those_of_the_law():
     bus, chosen = Bus(), []
     law = SimpleNamespace(key="pd", parameters={"kp": "1/s", "kd": ""})
@@ -1237,6 +1267,15 @@ def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch)
     facts["joints"] = 2
     session.run("show")
     assert capsys.readouterr().out.splitlines()[-2:] == ["hold: goto in 1 s (50%)", "promised"]
+    for columns in range(60, 70):  # a row, or one cell below the other: none is broken
+        monkeypatch.setenv("COLUMNS", str(columns))
+        session.out = output.console()
+        session.run("show")
+        told = capsys.readouterr().out.splitlines()
+        row = "m0 giusti_b 02:42 router in on base.out 1.23 ? 0.50 -1.00"
+        whole = row in [" ".join(line.split()) for line in told]
+        assert whole != ({"  docked to: in on base.out", "  q: 1.23 ?"} <= {*told}), columns
+        assert whole == (columns >= 67)
 
 
 def test_the_state_of_a_bus_has_every_module_with_its_dockings_towards_the_base_first():
@@ -1631,6 +1670,7 @@ def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeyp
     told = called("export", "crab", "--c", "--name", long).splitlines()
     assert told[-1] == f"crab: wrote {long}.h, {long}.c, {long}_test.c"
     assert len(told) == 6  # with the operations of five functions
+    monkeypatch.setattr("modurob.drawing.picture", lambda organism, path: None)
     told = called("show", "crab", "--picture", f"{long}.svg", "--no-matrices").splitlines()
     assert told[-1] == f"wrote {long}.svg"
     suspect = "m1: mass is 1, found 2 in all of the runs"

@@ -19,6 +19,8 @@ from modurob.control import Certificate, Robustness, RobustnessCase, StepRespons
 from modurob.control.certificate import AssumptionCheck
 from modurob.control.pid import PidLaw
 from modurob.estimation import Consistency
+from modurob.verification import Check
+from modurob.verification.check import LEFT_OUT
 
 
 @pytest.fixture
@@ -403,7 +405,7 @@ def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
     assert not any("does not settle" in line for line in report.failures())
     slide, hinge = report.law.model.joint_names
     for place, runs in ((10.5, False), (np.nextafter(10.5, 11), True), (-9.5, False)):
-        q = np.array([[-0.5, 0]] * 4 + [[place, 0]])  # the step is 1 m
+        q = np.array([[-0.5, 0], *[[0.4, 0]] * 3, [place, 0]])  # the step is 1 m
         found = control_report(target={slide: 0.5, hinge: 0.25}, q=q)
         del found.runaways
         assert found.runaways == ({0: 1.0} if runs else {})
@@ -715,6 +717,34 @@ def test_claims_are_listed_with_their_verdicts(screen):
         "wrote out/results.json",
         "",
     ]
+
+
+def test_numbers_and_verdicts_are_never_broken_into_two_lines(monkeypatch, capsys):
+    """At any width they stand in a row, or one below the other."""
+    claims = SimpleNamespace(
+        key="a", document="b", passed=True, output=Path("out"),
+        results=[claim(3, 3), claim(0.5, 0.25, None, tolerance=0.5, unit="s")],
+    )  # fmt: skip
+    left_out = Check(
+        name="c", found=None, limit=1e-10, relation="<=", verdict=LEFT_OUT, note="note"
+    )
+    report = SimpleNamespace(title="t", passed=True, checks=[left_out], count=lambda verdict: 1)
+    for show_, given, rows, cells in (
+        (papers._print, (claims,), ("c s the same 3 passed", "c s 0.25 ± 5e-01 s left out"),
+         ("  found: the same", "  expected: 0.25 ± 5e-01 s", "  verdict: left out")),
+        (verify._print, ("x", report), ("c ≤ 1e-10 left out note",),
+         ("  limit: ≤ 1e-10", "  verdict: left out")),
+    ):  # fmt: skip
+        found = []
+        for columns in range(36, 52):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            show_(*given)
+            told = capsys.readouterr().out.splitlines()
+            whole = {*rows} <= {" ".join(line.split()) for line in told}
+            assert whole != ({*cells} <= {*told}), columns
+            found.append(whole)
+        assert found == sorted(found)
+        assert len({*found}) == 2
 
 
 @pytest.mark.parametrize(("passed", "color"), [(True, 32), (False, 31)])
