@@ -1333,6 +1333,28 @@ def test_places_are_read_and_told_in_degrees_and_meters():
     assert told == [[pytest.approx(30)], [0.25], [None]]
 
 
+def test_one_module_is_moved_within_a_second_unless_told():
+    bus, model, moved = Bus(), mr.examples.arm("bc").model("physical"), []
+    bus.robot = SimpleNamespace(model=model)
+    bus.state = status(joints=model.joint_names, set_point=np.array([0.5, 0.25, 0.75]))
+    bus.module = lambda name: SimpleNamespace(kind=mr.catalog[f"giusti_{'bc'[int(name[1:])]}"])
+    bus.operation.goto = lambda goal, seconds: moved.append(([*goal], seconds))
+    session = BusSession(bus, quiet=True)
+    session.run("move m0 180")
+    session.run("move m1 0.125 in 0.5")
+    assert moved == [([pytest.approx(np.pi), 0.25, 0.75], 1.0), ([0.5, 0.125, 0.75], 0.5)]
+    assert [*bus.state.set_point] == [0.5, 0.25, 0.75]
+    session.run("goto 180,0.125,0")
+    session.run("goto 0,0,0 in 4")
+    assert moved[2:] == [([pytest.approx(np.pi), 0.125, 0], 1.0), ([0, 0, 0], 4.0)]
+    for line in ("move m0", "move m0 1 2", "move m0 in 2"):
+        with complains(mr.StateError, "move takes one number for each joint of 'm0' (joint)"):
+            session.run(line)
+    bus.state = status(joints=("m1.joint",), set_point=np.zeros(1))
+    with complains(mr.UnknownNameError, "no joint 'm0.joint' in the robot: joints are m1.joint"):
+        session.run("move m0 1")
+
+
 def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
     bus = Bus()
     session = BusSession(bus, quiet=True)
@@ -1487,6 +1509,7 @@ def test_progress_is_shown_beside_the_output_of_a_command(monkeypatch, capsys, t
         show(0.5)
     out, err = capsys.readouterr()
     assert (out, "[a] snake" in err) == ("", True)
+    assert "\x1b[2K" in err.rpartition("snake")[2]  # erased at the end
     with output.bar("[a] snake", False) as show:
         show(0.5)
     assert capsys.readouterr() == ("", "")

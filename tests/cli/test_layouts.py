@@ -682,6 +682,8 @@ def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
         (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
         (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
         (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),
+        (claim(["sin(q1)*cos(q2)"], ["sin(q1)*cos(q2)"]), "the same", "1 formulas"),
+        (claim(1e4, 1e4, relation="<="), "1.0e+04", "≤ 1.0e+04"),
         (claim([100000.0] * 4, [100000.0] * 4), "the same", "4 entries"),
         (claim(0.5, 0.25, tolerance=0.5, unit="s"), "0.5", "0.25 ± 5e-01 s"),
         (claim([1.0, -2.0], [1.0, 1.0], tolerance=1e-3), "2", "1 ± 1e-03"),
