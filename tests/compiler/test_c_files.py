@@ -214,6 +214,7 @@ def test_the_test_program_has_states_and_what_must_come_out(dtype, limit):
     near = {"rtol": 1e-12, "atol": 1e-10} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-4}
     forces = table(text, "expected_inverse_dynamics")
     np.testing.assert_allclose(forces, model.inverse_dynamics(q, v, a), **near)
+    np.testing.assert_allclose(tau, 2 * model.inverse_dynamics(q, v, a), **near)
     rates = table(text, "expected_forward_dynamics")
     np.testing.assert_allclose(rates, model.forward_dynamics(q, v, tau), rtol=1e-3, atol=1e-3)
     poses = model.forward_kinematics(q)[:, list(model.modules.values()), :3].reshape(4, -1)
@@ -223,6 +224,17 @@ def test_the_test_program_has_states_and_what_must_come_out(dtype, limit):
     np.testing.assert_allclose(largest, found, rtol=1e-6)
     assert [int(x) for x in re.findall(r"expected_\w+\[i\], (\d+),", text)] == [3, 3, 4 * 12]
     assert re.findall(r'passes\("\w+", (\S+)\)', text) == [limit] * 3
+
+
+def test_errors_of_what_cancels_are_relative_to_its_terms():
+    """A crab's mass matrix does not change: C is zero, of terms like M v."""
+    model = examples.crab().model()
+    text = c_sources(model, "it", "float32", states=2, functions=["coriolis_matrix"]).test
+    q, v = table(text, "given_q"), table(text, "given_v")
+    assert np.abs(table(text, "expected_coriolis_matrix")).max() < 1e-12
+    ((count, scale),) = re.findall(r"compare\(.*?, (\d+), (\S+)\);", text)
+    assert int(count) == 9
+    assert float(scale) == pytest.approx(np.abs(model.mass_matrix(q)).max() * np.abs(v).max())
 
 
 def test_ten_states_are_tested_unless_told_and_only_inputs_in_use_are_given():
