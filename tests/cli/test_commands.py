@@ -844,14 +844,15 @@ class Bus:
     """A bus that never comes to anything, and remembers what it was asked to wait for."""
 
     def __init__(self, **changes):
-        self.waits = []
+        self.waits, self.held = [], []
         self.robot = BusRobot()
         self.state = status(**changes)
         self.operation = SimpleNamespace(status=lambda: self.state)
 
     def wait(self, condition, limit):
         self.waits.append(limit)
-        return bool(condition())
+        self.held.append(bool(condition()))
+        return self.held[-1]
 
     def settled(self, number):
         return number == 0
@@ -959,6 +960,7 @@ def test_waiting_has_a_limit_of_20_seconds_and_says_what_it_waited_for():
     with complains(mr.StateError, "SECONDS must be a number from 0 to 1e+06 (seconds), got 1"):
         session.run("sleep 1000001")
     assert bus.waits == [20, 20, 1e6, 0, 0.5, 2, 20]
+    assert bus.held == [True, True, *[False] * 5]  # nothing ends a sleep
 
 
 @pytest.mark.parametrize(
@@ -1082,11 +1084,11 @@ def test_a_conversation_begins_with_the_address_of_the_coordinator(
 ):
     watched = threading.Event()
     monkeypatch.setattr(BusSession, "_watch", lambda self: watched.set())
-    monkeypatch.setattr(BusSession, "cmdloop", lambda self: None)
+    monkeypatch.setattr(BusSession, "cmdloop", lambda self: self.out.print(self.prompt))
     bus = Bus()
     bus.address = address
     BusSession(bus).talk()
-    assert capsys.readouterr().out == f"Coordinator at {told}. help lists commands.\n"
+    assert capsys.readouterr().out == f"Coordinator at {told}. help lists commands.\nbus> \n"
     assert watched.wait(60)
 
 
