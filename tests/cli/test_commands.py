@@ -33,6 +33,7 @@ from modurob.cli import (
     run,
     show,
     simulate,
+    verify,
     walk,
 )
 from modurob.cli import bus as bus_command
@@ -361,7 +362,14 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
         galleries.append({name: given[name] for name in ("bodies", "films")})
         return WINNERS
 
-    drawn = []
+    drawn, bars = [], []
+
+    @contextlib.contextmanager
+    def bar(title, shown):
+        bars.append((title, shown))
+        yield lambda *_: None
+
+    monkeypatch.setattr(output, "bar", bar)
     monkeypatch.setattr(evolve, "evolve", searched)
     monkeypatch.setattr(evolve, "write_gallery", gallery)
     monkeypatch.setattr(evolve, "draw_progress", lambda result, path: drawn.append(path))
@@ -395,6 +403,8 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
     assert "--resume continues it" in refused(*again[:3])
     done = CliRunner().invoke(cli, [*map(str, again), "--resume"])
     assert done.stderr == ""
+    films = "films and MuJoCo"
+    assert bars == [("climb", True), (films, True), ("walk", False), (films, False)]
     assert calls[1][0].duration == mr.search.TASKS["walk"].duration
     assert [kind.name for kind in calls[1][4]["space"].kinds] == ["backbone"]
     data = json.loads(done.stdout)
@@ -414,8 +424,8 @@ def test_progress_of_a_search_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeyp
     for on_terminal, as_json, told in (
         (False, False, f"{line}\n"), (True, False, ""), (False, True, ""), (True, True, "")
     ):  # fmt: skip
-        screen = SimpleNamespace(is_terminal=on_terminal)
-        monkeypatch.setattr(output, "console", lambda stderr, screen=screen: screen)
+        screens = {True: SimpleNamespace(is_terminal=on_terminal)}  # of standard error
+        monkeypatch.setattr(output, "console", lambda stderr, screens=screens: screens[stderr])
         evolve._reporter(Path("x"), lambda *given: shown.append(given), as_json)(search())
         assert capsys.readouterr() == ("", told)
     assert shown == [(0.75, line)] * 4
@@ -1082,14 +1092,20 @@ def test_data_that_was_written_has_two_seconds_to_reach_the_model():
 def test_a_conversation_begins_with_the_address_of_the_coordinator(
     monkeypatch, capsys, address, told
 ):
-    watched = threading.Event()
-    monkeypatch.setattr(BusSession, "_watch", lambda self: watched.set())
+    watched, daemons = threading.Event(), []
+
+    def watch(self):
+        daemons.append(threading.current_thread().daemon)  # ends with the conversation
+        watched.set()
+
+    monkeypatch.setattr(BusSession, "_watch", watch)
     monkeypatch.setattr(BusSession, "cmdloop", lambda self: self.out.print(self.prompt))
     bus = Bus()
     bus.address = address
     BusSession(bus).talk()
     assert capsys.readouterr().out == f"Coordinator at {told}. help lists commands.\nbus> \n"
     assert watched.wait(60)
+    assert daemons == [True]
 
 
 def test_help_has_a_line_for_each_command(monkeypatch, capsys):
@@ -1515,6 +1531,23 @@ def test_progress_is_shown_beside_the_output_of_a_command(monkeypatch, capsys, t
     with output.bar("[a] snake", False) as show:
         show(0.5)
     assert capsys.readouterr() == ("", "")
+
+
+def test_checks_are_named_on_standard_error_while_they_run(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    report = SimpleNamespace(title="t", passed=True, checks=[])
+    monkeypatch.setattr(verify, "verify", lambda *_, progress, **__: progress("M") or report)
+    with pytest.raises(SystemExit):
+        cli.main(["verify", "crab", "--json"])
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"title": "crab", "model": "t", "passed": True, "checks": []}
+    assert "crab: M" in err
+
+
+def test_a_scenario_or_a_preset_is_run():
+    words = "give the FILE of a scenario, or --preset"
+    assert refused("run") == refused("run", "x.json", "--preset", "giusti2015-fig7") == words
 
 
 def test_a_paper_is_data_for_machines():

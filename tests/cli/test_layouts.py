@@ -95,6 +95,12 @@ def test_columns_that_are_wider_than_the_terminal_have_tables_of_their_own(lines
     ]  # fmt: skip
 
 
+def test_columns_fill_the_room_of_every_table():
+    """Each takes two characters more than its width."""
+    assert output._blocks([5, 2, 2], 8) == [(0, 1), (1, 3)]
+    assert output._blocks([5, 2, 2], 7) == [(0, 1), (1, 2), (2, 3)]
+
+
 def test_a_drawing_ends_with_an_empty_line(lines):
     told = lines(80, output.print_drawing, examples.snake(1))
     assert told[-1] == "" != told[-2]
