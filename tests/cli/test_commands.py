@@ -1152,7 +1152,7 @@ def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
     bus, told = Bus(), []
     session = BusSession(bus)
     session.print_changes = lambda *given: told.append(given)
-    answers = [True, False, RuntimeError("lost"), KeyboardInterrupt()]
+    answers = [True, True, False, RuntimeError("lost"), KeyboardInterrupt()]
 
     def wait(condition, limit):
         assert not condition()
@@ -1165,8 +1165,8 @@ def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
     bus.wait, session._shown = wait, bus.robot
     with pytest.raises(KeyboardInterrupt):
         session._watch()
-    assert bus.waits == [60] * 4
-    assert told == [("\n", "bus> ")]
+    assert bus.waits == [60] * 5
+    assert told == [("\n", "bus> ")] * 2
     assert capsys.readouterr().out == "\nerror: lost\n"
 
 
@@ -1253,6 +1253,9 @@ def test_changes_of_a_robot_are_told_by_name(capsys):
     assert told(robot_of(["m0", "m2"], None, faults=("loose",))) == [
         "= robot of 2 modules, 2 joints, no controller"
     ]
+    still = robot_of(["m0", "m2"])
+    still.model = None
+    assert told(still) == ["= robot of 2 modules, 0 joints, no controller"]
     nothing = robot_of([])
     nothing.assembly.organism = None
     assert told(nothing) == ["- m0 m2", "= no robot"]
