@@ -503,6 +503,9 @@ def test_random_steps_have_the_sizes_that_are_typed(monkeypatch):
         "law": "computed-torque", "seed": seeds[1], "runs": 9, "masses": 0.25, "delay": 0.01,
         "noise": 0.05, "duration": 2,
     }  # fmt: skip
+    for to, step in (("0,30", [0.1, np.pi / 6]), ("-0.2,0", [0.2, np.pi / 9])):
+        called("control", "crane", *line[2:], "--to", to)  # a slide and a hinge
+        np.testing.assert_allclose(calls.pop()["step"], step)
     assert "--ground is for one run" in refused(*line, "--ground")
     assert "--ekf is for one run" in refused(*line, "--ekf")
 
@@ -1004,6 +1007,7 @@ def test_a_script_ends_at_quit_or_at_its_first_mistake(capsys):
     with complains(mr.StateError, "c:1: wait: wait N [SECONDS]"):
         session.play([("c:1", "wait 1 2 3")])
     assert session.onecmd("EOF") is True
+    assert capsys.readouterr().out.endswith("bus> wait 1 2 3\n\n")  # behind the prompt
     assert session.onecmd("nothing") is False
     assert "error: no command 'nothing'" in capsys.readouterr().out
     assert session.onecmd("") is False
