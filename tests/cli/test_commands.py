@@ -660,11 +660,12 @@ def test_loads_are_shown_when_asked_for_or_where_connectors_have_limits(monkeypa
         reports.check_loads(mr.Scenario(organism="crab", masses=0.9))
 
 
-def test_loads_that_are_not_known_are_refused_before_the_run(monkeypatch, tmp_path):
+def test_unknown_loads_and_endings_are_refused_before_the_run(monkeypatch, tmp_path):
     monkeypatch.setattr(mr.Scenario, "run", lambda self, **_: pytest.fail("it has run"))
     file = tmp_path / "x.json"
     line = ("simulate", "crab", "--payload", "m1 mass=0.2", "--save-scenario", file, "--loads")
     assert "--loads needs the mass of each module" in refused(*line)
+    assert "unknown ending '.gif'" in refused(*line[:2], *line[4:6], "--plot", "x.gif")
     assert not file.exists()
 
 
@@ -1356,6 +1357,9 @@ def test_places_are_read_and_told_in_degrees_and_meters():
     names = {"m0": 7, "m1": 8}
     told = [session._positions(name, names) for name in kinds]
     assert told == [[pytest.approx(30)], [0.25], [None]]
+    bus.modules["m3"] = SimpleNamespace(kind=mr.catalog["superbot"])  # three hinges: q, v, q, v ...
+    table[9] = SimpleNamespace(values=(np.pi / 6, 9.0, np.pi / 3, 9.0, np.pi / 2, 9.0))
+    assert session._positions("m3", {"m3": 9}) == pytest.approx([30, 60, 90])
 
 
 def test_one_module_is_moved_within_a_second_unless_told():

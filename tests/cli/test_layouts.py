@@ -709,7 +709,7 @@ def test_numbers_and_tables_of_claims_are_short(given, found, expected):
 
 def test_claims_are_listed_with_their_verdicts(screen):
     results = [claim(3, 3), claim(4, 3, False), claim(None, 2.5, None)]
-    results[2].note = "no engine here"
+    results[0].note, results[2].note = "of a claim that passed", "no engine here"
     claims = SimpleNamespace(
         key="giusti2015", document="Modules", results=results, passed=False, output=Path("out")
     )
