@@ -666,6 +666,7 @@ def test_unknown_loads_and_endings_are_refused_before_the_run(monkeypatch, tmp_p
     line = ("simulate", "crab", "--payload", "m1 mass=0.2", "--save-scenario", file, "--loads")
     assert "--loads needs the mass of each module" in refused(*line)
     assert "unknown ending '.gif'" in refused(*line[:2], *line[4:6], "--plot", "x.gif")
+    assert "x.txt" in refused(*line[:2], *line[4:6], "--html", "x.txt")
     assert not file.exists()
 
 
@@ -1610,6 +1611,7 @@ def test_two_modules_have_matrices_and_three_transforms_between_others(tmp_path)
         told = called("show", tmp_path / "x.json")
         assert ("Assembly incidence matrix" in told) == (modules > 1)
         assert ("Indirect transforms (IDTL)" in told) == (modules > 2)
+        assert ", base m0\n\nJoints\n" in told
         assert "matrices left out" not in told
 
 

@@ -262,6 +262,10 @@ def test_a_walk_tells_its_ground(screen, monkeypatch):
     assert (told[0], told[-1]) == ("crab: wave, friction 0.5, slope 0°, -45°", "lifted")
     walk.ground.slope = (1.0, 0.0)
     assert screen(report.print)[0].endswith("slope 45°, 0°")
+    plotted = []
+    walk.trajectory = SimpleNamespace(plot=lambda *what, **how: plotted.append((what, how)))
+    report.plot("x.png")
+    assert plotted == [(("q", "v", "tau"), {"path": "x.png", "title": "crab"})]
     assert report.data() == {
         "title": "crab", "gait": "wave", "friction": 0.5, "slope": (1.0, 0.0), "note": "lifted",
         "distance": 1.0,
