@@ -224,7 +224,7 @@ def test_new_json_is_json_only(call):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), ["NAME", "--aim", "--grid", "--random"]),
+        ((), ["NAME", "--aim", "--grid", "--random, got none of them"]),
         (("crab", "--random", "3"), ["NAME and --random"]),
         (("lobster",), ["'lobster'", "crab", "snake"]),
         (("crab", "--modules", "3"), ["--modules", "crab"]),
@@ -242,6 +242,7 @@ def test_new_json_is_json_only(call):
         (("--aim", "[[3,0],[4,3],[0,4", "--kinds", "BBB"), ["--aim", "JSON"]),
         (("--aim", "[" * 100_000, "--kinds", "BBB"), ["--aim"]),
         (("--aim", "3", "--kinds", "B"), ["list of rows"]),
+        (("--aim", "[1,2]", "--kinds", "BB"), ["--aim is a list of rows"]),
         (("--aim", '[["a",0],[4,3],[0,4]]', "--kinds", "BBB"), ["whole side numbers"]),
         (("--aim", "[[3,0],[4,3],[0,4]]"), ["--kinds"]),
         (("--aim", "[[3,0],[4,3],[0,4]]", "--kinds", "BB"), ["3 rows"]),
@@ -422,7 +423,7 @@ def test_equations_show_relative_degree_and_zero_dynamics(call):
 def test_equations_writes_documents_by_their_ending(call):
     for name, begin in {"m.tex": "\\documentclass", "m.md": "$$", "m.html": "<math"}.items():
         done = call("equations", "snake", "--hinges", "physical", "--output", name)
-        assert done.exit_code == 0, done.stderr
+        assert (done.exit_code, done.stdout) == (0, f"snake: wrote {name}\n"), done.stderr
         assert Path(name).read_text("utf-8").startswith(begin)
         is_refused(call("equations", "snake", "--output", name), "--force")
 

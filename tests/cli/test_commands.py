@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,6 +33,7 @@ from modurob.cli import (
     run,
     show,
     simulate,
+    verify,
     walk,
 )
 from modurob.cli import bus as bus_command
@@ -97,6 +99,9 @@ def test_options_and_their_defaults_are_public(name):
             defaults[title] = value
         if option.opts[0] == "--seed" or defaults.get(title):
             assert "default: " in option.get_help_record(context)[1], title
+        if value == 0 and value is not False and option.opts[0] != "--seed":
+            told = "default: 0" in option.get_help_record(context)[1]
+            assert told == (title in ("bus --loss", "bus --noise")), title
     wanted = {title for title in DEFAULTS if title.split()[0] == name}
     assert defaults == {title: DEFAULTS[title] for title in wanted}
     assert repeated == {title for title in REPEATED if title.split()[0] == name}
@@ -119,6 +124,47 @@ def refused(*args):
     return line.removeprefix("error: ")
 
 
+def test_help_is_88_columns_wide_where_the_terminal_is_wider(monkeypatch):
+    """Click leaves two of them free."""
+    monkeypatch.setenv("COLUMNS", "200")
+    context = click.Context(cli, **cli.context_settings)
+    for name in ("balance", "verify"):
+        command = cli.get_command(context, name)
+        told = command.get_help(click.Context(command, parent=context, info_name=name))
+        assert max(map(len, told.partition("Examples:")[0].splitlines())) == 86
+
+
+def test_fields_of_a_run_are_options_in_order_with_kinds_and_defaults():
+    told = " ".join(called("control", "--help").split())
+    for words in (
+        "[default: step] --to ANGLES Joint positions to go to, separated by commas. [deg, m] "
+        "[default: 20,-15,10] --move-time FLOAT ",
+        "--points FILE File of times",
+        "--amplitude FLOAT Amplitude of a gait, as a share of the limits, up to 1. --frequency",
+        "--settle SECONDS Settling time. [s] [default: 1] --gains GAINS",
+    ):
+        assert words in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "new crab --output", "show crab --picture", "show crab --html", "equations crab --output",
+        *(f"simulate crab {option}" for option in run.FILES.values()), "run x.json --csv",
+        "walk crab --resume", "walk crab --save-gait", "identify crab a.npz --output",
+        "export crab --c --output", "export crab --runtime", "papers --output", "evolve --output",
+        "bus --script", "studio --folder",
+    ],
+)  # fmt: skip
+def test_an_empty_name_and_an_option_in_its_place_are_no_files(monkeypatch, tmp_path, line):
+    monkeypatch.chdir(tmp_path)
+    option = line.split()[-1]
+    for given in ("", "--json"):
+        words = f"{option} needs the name of a file, got '{given}'"
+        assert refused(*line.split(), given) == words
+    assert not [*tmp_path.iterdir()]
+
+
 # -- balance ---------------------------------------------------------------------------------------
 
 
@@ -127,7 +173,8 @@ def stood(monkeypatch):
     """Calls of `stand`, and the run that it returns."""
     calls, files = [], []
     made = SimpleNamespace(
-        t=np.array([0.0, 1.25]), feet=[SimpleNamespace(module="m2"), SimpleNamespace(module="m4")],
+        t=np.array([0.0, 0.5, 1.25]),
+        feet=[SimpleNamespace(module="m2"), SimpleNamespace(module="m4")],
         lost=set(), fallen="", steps_done=1, tilt=np.radians([1.0, 2.5]),
         height=np.array([0.0625, 0.05]), slip=np.array([0.0, 0.003]),
         animate=lambda path: files.append(("film", path)),
@@ -315,7 +362,14 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
         galleries.append({name: given[name] for name in ("bodies", "films")})
         return WINNERS
 
-    drawn = []
+    drawn, bars = [], []
+
+    @contextlib.contextmanager
+    def bar(title, shown):
+        bars.append((title, shown))
+        yield lambda *_: None
+
+    monkeypatch.setattr(output, "bar", bar)
     monkeypatch.setattr(evolve, "evolve", searched)
     monkeypatch.setattr(evolve, "write_gallery", gallery)
     monkeypatch.setattr(evolve, "draw_progress", lambda result, path: drawn.append(path))
@@ -349,6 +403,8 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
     assert "--resume continues it" in refused(*again[:3])
     done = CliRunner().invoke(cli, [*map(str, again), "--resume"])
     assert done.stderr == ""
+    films = "films and MuJoCo"
+    assert bars == [("climb", True), (films, True), ("walk", False), (films, False)]
     assert calls[1][0].duration == mr.search.TASKS["walk"].duration
     assert [kind.name for kind in calls[1][4]["space"].kinds] == ["backbone"]
     data = json.loads(done.stdout)
@@ -359,6 +415,21 @@ def test_a_search_has_the_options_that_are_typed(monkeypatch, tmp_path):
     }  # fmt: skip
     assert (data["median_of_random_bodies"], data["kept_out"]) == (None, {"too heavy": 3})
     assert data["history"] == [{"leader": None}, {"leader": 0.5}, {"leader": 1.0}]
+
+
+def test_progress_of_a_search_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch, capsys):
+    drawn, shown = [], []
+    monkeypatch.setattr(evolve, "draw_progress", lambda result, path: drawn.append(path.name))
+    line = "generation 3 of 4: best 1.000 m, median none m ▁█"
+    for on_terminal, as_json, told in (
+        (False, False, f"{line}\n"), (True, False, ""), (False, True, ""), (True, True, "")
+    ):  # fmt: skip
+        screens = {True: SimpleNamespace(is_terminal=on_terminal)}  # of standard error
+        monkeypatch.setattr(output, "console", lambda stderr, screens=screens: screens[stderr])
+        evolve._reporter(Path("x"), lambda *given: shown.append(given), as_json)(search())
+        assert capsys.readouterr() == ("", told)
+    assert shown == [(0.75, line)] * 4
+    assert drawn == ["progress.png"] * 4
 
 
 def test_the_median_of_random_bodies_is_told(capsys):
@@ -432,6 +503,9 @@ def test_random_steps_have_the_sizes_that_are_typed(monkeypatch):
         "law": "computed-torque", "seed": seeds[1], "runs": 9, "masses": 0.25, "delay": 0.01,
         "noise": 0.05, "duration": 2,
     }  # fmt: skip
+    for to, step in (("0,30", [0.1, np.pi / 6]), ("-0.2,0", [0.2, np.pi / 9])):
+        called("control", "crane", *line[2:], "--to", to)  # a slide and a hinge
+        np.testing.assert_allclose(calls.pop()["step"], step)
     assert "--ground is for one run" in refused(*line, "--ground")
     assert "--ekf is for one run" in refused(*line, "--ekf")
 
@@ -532,6 +606,8 @@ def test_a_target_counts_for_one_body_on_a_fixed_base_with_a_clock():
         ({"pose": {"m1.hinge": 0.5}}, False),
         ({"pose": {"m1.hinge": 0.5, "m3.hinge": 0.1}}, True),
         ({"target": {}}, False),
+        ({"target": {"m1.hinge": 0.1}}, True),
+        ({"target": {"m1.hinge": 0.0}}, False),
         ({"sample_time": 0.0}, False),
         ({"sample_time": 0.0, "noise_q": 0.1}, True),
         ({"base": "free"}, False),
@@ -542,10 +618,14 @@ def test_a_target_counts_for_one_body_on_a_fixed_base_with_a_clock():
         assert run.is_controlled(mr.Scenario(**given)) is controlled, changes
 
 
-@pytest.mark.parametrize(("states", "code"), [(2, 2), (3, 0)])
-def test_a_run_that_stops_is_shown_from_three_states_on(monkeypatch, tmp_path, states, code):
+@pytest.mark.parametrize(
+    ("states", "status", "code"), [(2, "stopped", 2), (3, "stopped", 0), (2, "finished", 0)]
+)
+def test_a_run_that_stops_is_shown_from_three_states_on(
+    monkeypatch, tmp_path, states, status, code
+):
     stopped = SimpleNamespace(
-        status="stopped", t=np.arange(states) * 0.25, message="the simulation diverged",
+        status=status, t=np.arange(states) * 0.25, message="the simulation diverged",
         animate=None, to_csv=None, save=lambda path: Path(path).write_text("run"),
     )  # fmt: skip
     result = SimpleNamespace(trajectory=stopped)
@@ -580,6 +660,16 @@ def test_loads_are_shown_when_asked_for_or_where_connectors_have_limits(monkeypa
         reports.check_loads(mr.Scenario(organism="crab", masses=0.9))
 
 
+def test_unknown_loads_and_endings_are_refused_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(mr.Scenario, "run", lambda self, **_: pytest.fail("it has run"))
+    file = tmp_path / "x.json"
+    line = ("simulate", "crab", "--payload", "m1 mass=0.2", "--save-scenario", file, "--loads")
+    assert "--loads needs the mass of each module" in refused(*line)
+    assert "unknown ending '.gif'" in refused(*line[:2], *line[4:6], "--plot", "x.gif")
+    assert "x.txt" in refused(*line[:2], *line[4:6], "--html", "x.txt")
+    assert not file.exists()
+
+
 def test_loads_for_machines_are_the_largest_over_time():
     found = SimpleNamespace(
         names=["m0-m1", "m1-m2"],
@@ -603,6 +693,18 @@ def test_the_zoo_walks_with_files_of_its_own(monkeypatch):
     called("walk", "zoo", "--film", "some/zoo.gif", "--seconds", 0.1)
     assert seen == [(name, f"some/zoo-{name}.gif", None, {}) for name in walk.ZOO]
     assert "--json is of one walk: name a walker, caterpillar" in refused("walk", "zoo", "--json")
+
+
+@pytest.mark.parametrize("name", walk.ZOO)
+def test_a_walker_of_the_zoo_has_its_gait_and_joints_unless_told(monkeypatch, name):
+    seen = []
+    monkeypatch.setattr(walk, "execute", lambda scenario, files, facts: seen.append(scenario))
+    called("walk", name)
+    called("walk", name, "--gait", "sine", "--hinges", "dyad")
+    own, other = seen
+    assert GaitRecord.of(own) == GaitRecord.load(walk.gait_file(name))
+    assert (own.hinges, own.base, own.name) == ("physical", "free", name)
+    assert (other.motion, other.gait, other.hinges) == ("sine", {}, "dyad")
 
 
 def test_a_walk_has_the_seed_the_tuning_and_the_gait_that_are_typed(monkeypatch, tmp_path):
@@ -727,6 +829,7 @@ def test_what_is_identified_is_told_and_written(monkeypatch, tmp_path):
         (["a.npz"], {"shared": False, "datasheet_error": 0.5}),
     ]
     assert "already exists" in refused("identify", "crab", "a.npz", "-o", file)
+    assert "Missing argument 'RUN.npz...'" in refused("identify", "crab")
 
 
 def test_points_of_a_saved_run_begin_at_zero_and_belong_to_the_same_joints(monkeypatch):
@@ -756,14 +859,15 @@ class Bus:
     """A bus that never comes to anything, and remembers what it was asked to wait for."""
 
     def __init__(self, **changes):
-        self.waits = []
+        self.waits, self.held = [], []
         self.robot = BusRobot()
         self.state = status(**changes)
         self.operation = SimpleNamespace(status=lambda: self.state)
 
     def wait(self, condition, limit):
         self.waits.append(limit)
-        return bool(condition())
+        self.held.append(bool(condition()))
+        return self.held[-1]
 
     def settled(self, number):
         return number == 0
@@ -871,6 +975,7 @@ def test_waiting_has_a_limit_of_20_seconds_and_says_what_it_waited_for():
     with complains(mr.StateError, "SECONDS must be a number from 0 to 1e+06 (seconds), got 1"):
         session.run("sleep 1000001")
     assert bus.waits == [20, 20, 1e6, 0, 0.5, 2, 20]
+    assert bus.held == [True, True, *[False] * 5]  # nothing ends a sleep
 
 
 @pytest.mark.parametrize(
@@ -904,6 +1009,7 @@ def test_a_script_ends_at_quit_or_at_its_first_mistake(capsys):
     with complains(mr.StateError, "c:1: wait: wait N [SECONDS]"):
         session.play([("c:1", "wait 1 2 3")])
     assert session.onecmd("EOF") is True
+    assert capsys.readouterr().out.endswith("bus> wait 1 2 3\n\n")  # behind the prompt
     assert session.onecmd("nothing") is False
     assert "error: no command 'nothing'" in capsys.readouterr().out
     assert session.onecmd("") is False
@@ -941,7 +1047,7 @@ def test_a_record_that_could_not_be_written_is_kept(tmp_path, capsys):
     assert calls[1:] == ["begin", "end", ("npz", "e")]
 
 
-def test_an_arm_is_plugged_module_by_module_from_the_base_on():
+def test_an_arm_is_plugged_module_by_module_from_the_base_on(capsys):
     plugged = []
     bus = Bus()
     bus.modules = {"m0": None}
@@ -952,10 +1058,16 @@ def test_an_arm_is_plugged_module_by_module_from_the_base_on():
         bus.modules[name] = SimpleNamespace(kind=kind, node=node)
         return name
 
-    bus.start, bus.is_native, bus.pid = start, lambda name: False, lambda name: 1
+    bus.start, bus.is_native = start, lambda name: name == "m2"
+    bus.pid = lambda name: 70 + int(name[1:])
     bus.plug = lambda *ends: plugged.append(ends)
     session = BusSession(bus, quiet=True)
+    session.out.quiet = False
     session.run("arm ca")
+    assert capsys.readouterr().out.splitlines() == [
+        "m1: giusti_c, id 00:00:00:00:00:05, process 71, ports in, out",
+        "m2: giusti_a, id 00:00:00:00:00:05, process 72 in C, ports in, out",
+    ]
     assert [bus.modules[name].kind.name for name in ("m1", "m2")] == ["giusti_c", "giusti_a"]
     assert plugged == [("base.out", "m1.in"), ("m1.out", "m2.in")]
     session.run("plug m0.2 m1.3 90")
@@ -980,11 +1092,73 @@ def test_data_that_was_written_has_two_seconds_to_reach_the_model():
         session.run("write m1")
 
 
+@pytest.mark.parametrize(
+    ("address", "told"), [(("127.0.0.1", 4321), "127.0.0.1:4321"), ("/tmp/bus.sock",) * 2]
+)
+def test_a_conversation_begins_with_the_address_of_the_coordinator(
+    monkeypatch, capsys, address, told
+):
+    watched, daemons = threading.Event(), []
+
+    def watch(self):
+        daemons.append(threading.current_thread().daemon)  # ends with the conversation
+        watched.set()
+
+    monkeypatch.setattr(BusSession, "_watch", watch)
+    monkeypatch.setattr(BusSession, "cmdloop", lambda self: self.out.print(self.prompt))
+    bus = Bus()
+    bus.address = address
+    BusSession(bus).talk()
+    assert capsys.readouterr().out == f"Coordinator at {told}. help lists commands.\nbus> \n"
+    assert watched.wait(60)
+    assert daemons == [True]
+
+
+def test_help_has_a_line_for_each_command(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    session = BusSession(Bus())
+    session.run("help")
+    told = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    usages = [bus_session._help(getattr(session, f"do_{name}"))[0] for name in session._names()]
+    width = max(map(len, usages)) + 2
+    assert [line[:width].rstrip() for line in told] == usages
+    assert told[usages.index("hold")] == f"{'hold':<{width}}hold all joints where they are."
+
+
+def test_gains_are_some_or_all_of_those_of_the_law():
+    bus, chosen = Bus(), []
+    law = SimpleNamespace(key="pd", parameters={"kp": "1/s", "kd": ""})
+    bus.builder = SimpleNamespace(
+        law=law, change_law=lambda key, **gains: chosen.append((key, gains))
+    )
+    session = BusSession(bus, quiet=True)
+    session.run("gains kp=5")
+    session.run("gains kp=5 kd=1,2")
+    session.run("law lqr")
+    assert chosen == [("pd", {"kp": 5}), ("pd", {"kp": 5, "kd": [1, 2]}), ("lqr", {})]
+    for given, told in (("", "nothing"), (" kp=1 ki=2", "kp=1 ki=2")):
+        with complains(mr.StateError, f"pd takes kp [1/s], kd, got {told}"):
+            session.run(f"gains{given}")
+
+
+def test_commands_after_which_the_robot_may_be_another_tell_its_changes():
+    bus, told = Bus(), []
+    law = SimpleNamespace(key="pd", parameters={"kp": ""})
+    bus.builder = SimpleNamespace(law=law, change_law=lambda key, **gains: None)
+    bus.write = lambda name, **data: None
+    session = BusSession(bus, quiet=True)
+    session.print_changes = lambda: told.append(line)
+    lines = ("law pd", "gains kp=1", "write m0 mass=1", "sleep 0", "wait 0")
+    for line in lines:
+        session.run(line)
+    assert told == [*lines]
+
+
 def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
     bus, told = Bus(), []
     session = BusSession(bus)
     session.print_changes = lambda *given: told.append(given)
-    answers = [True, False, RuntimeError("lost"), KeyboardInterrupt()]
+    answers = [True, True, False, RuntimeError("lost"), KeyboardInterrupt()]
 
     def wait(condition, limit):
         assert not condition()
@@ -997,8 +1171,8 @@ def test_changes_are_watched_for_and_errors_of_the_bus_are_told(capsys):
     bus.wait, session._shown = wait, bus.robot
     with pytest.raises(KeyboardInterrupt):
         session._watch()
-    assert bus.waits == [60] * 4
-    assert told == [("\n", "bus> ")]
+    assert bus.waits == [60] * 5
+    assert told == [("\n", "bus> ")] * 2
     assert capsys.readouterr().out == "\nerror: lost\n"
 
 
@@ -1085,6 +1259,9 @@ def test_changes_of_a_robot_are_told_by_name(capsys):
     assert told(robot_of(["m0", "m2"], None, faults=("loose",))) == [
         "= robot of 2 modules, 2 joints, no controller"
     ]
+    still = robot_of(["m0", "m2"])
+    still.model = None
+    assert told(still) == ["= robot of 2 modules, 0 joints, no controller"]
     nothing = robot_of([])
     nothing.assembly.organism = None
     assert told(nothing) == ["- m0 m2", "= no robot"]
@@ -1103,10 +1280,11 @@ def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch)
     session = BusSession(bus)
     session.facts = lambda: facts
     session._promise = lambda facts: ["promised"]
+    session.print_changes = lambda: session.out.print("changes")
     session.run("show")
     told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert told[:2] == ["no robot", "module kind id role docked to q tau"]
-    assert told[3:] == [
+    assert told[:3] == ["changes", "no robot", "module kind id role docked to q tau"]
+    assert told[4:] == [
         "m0 giusti_b 02:42 router in on base.out 1.23 ? 0.50 -1.00",
         "m1 giusti_b 02:42 dead nothing -",
         "",
@@ -1116,6 +1294,56 @@ def test_the_table_of_the_coordinator_is_told_on_one_screen(capsys, monkeypatch)
     facts["joints"] = 2
     session.run("show")
     assert capsys.readouterr().out.splitlines()[-2:] == ["hold: goto in 1 s (50%)", "promised"]
+    for columns in range(60, 70):  # a row, or one cell below the other: none is broken
+        monkeypatch.setenv("COLUMNS", str(columns))
+        session.out = output.console()
+        session.run("show")
+        told = capsys.readouterr().out.splitlines()
+        row = "m0 giusti_b 02:42 router in on base.out 1.23 ? 0.50 -1.00"
+        whole = row in [" ".join(line.split()) for line in told]
+        assert whole != ({"  docked to: in on base.out", "  q: 1.23 ?"} <= {*told}), columns
+        assert whole == (columns >= 67)
+
+
+def test_the_state_of_a_bus_has_every_module_with_its_dockings_towards_the_base_first():
+    bus = Bus(mode="hold", motion="goto in 1 s", progress=0.5, reason="slow")
+    session = BusSession(bus, quiet=True)
+    names = [f"m{k}" for k in range(5)]
+    bus.modules = {
+        name: SimpleNamespace(kind=mr.catalog["giusti_b"], node=SimpleNamespace(uid=256 + k))
+        for k, name in enumerate(names)
+    }
+    bus.robot = robot_of(names[:2], SimpleNamespace(name="PD"), 2, ("loose",), ["m3"])
+    edges = [SimpleNamespace(child=0, parent=99), SimpleNamespace(child=1, parent=0)]
+    table = {1: SimpleNamespace(values=(np.pi, 9.0))}
+    bus.coordinator = SimpleNamespace(survey=SimpleNamespace(edges=edges), table=table)
+    bus.builder = SimpleNamespace(commanded=lambda: {1: (0.5, -1.0)})
+    bus.is_alive = lambda name: name != "m2"
+    bus.docked = {
+        ("m0", "out"): (("m1", "in"), 90), ("m0", "in"): (("base", "out"), 0),
+        ("m1", "c"): (("m2", "in"), 0), ("m1", "b"): (("m3", "in"), 0),
+        ("m1", "in"): (("m0", "out"), 90),
+    }  # fmt: skip
+    bus.operation.missing = lambda: ("readings",)
+    bus.clock = SimpleNamespace(ticks=7, missed=3)
+    session._errors_at_rest = lambda status: (0.25, 0.5)
+    facts = session.facts()
+    m0, m1, *rest = facts.pop("modules")
+    assert m0 == {
+        "name": "m0", "kind": "giusti_b", "id": "00:00:00:00:01:00", "role": "router",
+        "docked": ["in on base.out", "out on m1.in turned 90"], "q": [None], "tau": [],
+    }  # fmt: skip
+    assert m1 == m0 | {
+        "name": "m1", "id": "00:00:00:00:01:01", "role": "end device", "q": [180.0],
+        "docked": ["in on m0.out turned 90", "b on m3.in", "c on m2.in"], "tau": [0.5, -1.0],
+    }  # fmt: skip
+    assert [row["role"] for row in rest] == ["dead", "silent", "not in the robot"]
+    assert [row["docked"] for row in rest] == [[], [], []]
+    assert facts == {
+        "organism": 2, "joints": 2, "law": "PD", "mode": "hold", "motion": "goto in 1 s",
+        "progress": 0.5, "reason": "slow", "missing": ["readings"], "error": 0.25,
+        "error_if_heavier": 0.5, "cycles": 7, "missed": 3, "faults": ["loose"],
+    }  # fmt: skip
 
 
 def test_places_are_read_and_told_in_degrees_and_meters():
@@ -1130,6 +1358,31 @@ def test_places_are_read_and_told_in_degrees_and_meters():
     names = {"m0": 7, "m1": 8}
     told = [session._positions(name, names) for name in kinds]
     assert told == [[pytest.approx(30)], [0.25], [None]]
+    bus.modules["m3"] = SimpleNamespace(kind=mr.catalog["superbot"])  # three hinges: q, v, q, v ...
+    table[9] = SimpleNamespace(values=(np.pi / 6, 9.0, np.pi / 3, 9.0, np.pi / 2, 9.0))
+    assert session._positions("m3", {"m3": 9}) == pytest.approx([30, 60, 90])
+
+
+def test_one_module_is_moved_within_a_second_unless_told():
+    bus, model, moved = Bus(), mr.examples.arm("bc").model("physical"), []
+    bus.robot = SimpleNamespace(model=model)
+    bus.state = status(joints=model.joint_names, set_point=np.array([0.5, 0.25, 0.75]))
+    bus.module = lambda name: SimpleNamespace(kind=mr.catalog[f"giusti_{'bc'[int(name[1:])]}"])
+    bus.operation.goto = lambda goal, seconds: moved.append(([*goal], seconds))
+    session = BusSession(bus, quiet=True)
+    session.run("move m0 180")
+    session.run("move m1 0.125 in 0.5")
+    assert moved == [([pytest.approx(np.pi), 0.25, 0.75], 1.0), ([0.5, 0.125, 0.75], 0.5)]
+    assert [*bus.state.set_point] == [0.5, 0.25, 0.75]
+    session.run("goto 180,0.125,0")
+    session.run("goto 0,0,0 in 4")
+    assert moved[2:] == [([pytest.approx(np.pi), 0.125, 0], 1.0), ([0, 0, 0], 4.0)]
+    for line in ("move m0", "move m0 1 2", "move m0 in 2"):
+        with complains(mr.StateError, "move takes one number for each joint of 'm0' (joint)"):
+            session.run(line)
+    bus.state = status(joints=("m1.joint",), set_point=np.zeros(1))
+    with complains(mr.UnknownNameError, "no joint 'm0.joint' in the robot: joints are m1.joint"):
+        session.run("move m0 1")
 
 
 def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
@@ -1152,6 +1405,34 @@ def test_a_guarantee_is_told_with_its_delay_and_the_errors_beside_it():
     ]
     assert len(list(session._promise({**near, "error": 0.2511}))[1]) > 80
     assert len(list(session._promise({**near, "error": None}))) == 1
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields_", "parts", "report"),
+    [
+        ({}, 1, "MotionReport"),
+        ({"motion": "step", "controller": "ComputedTorque", "sample_time": 0.01,
+          "target": {"m1.hinge": 0.5}}, 1, "ControlReport"),
+        ({"ground": True}, 1, "MotionReport"),
+        ({"base": "free"}, 1, "MotionReport"),
+        ({"ground": True, "base": "free"}, 1, "WalkReport"),
+        ({"ground": True, "base": "free"}, 2, "MotionReport"),  # after an event
+        ({"motion": "balance"}, 1, "BalanceReport"),
+    ],
+)  # fmt: skip
+def test_a_run_has_the_report_that_shows_what_matters(monkeypatch, fields_, parts, report):
+    for name in ("BalanceReport", "ControlReport", "MotionReport", "WalkReport"):
+        monkeypatch.setattr(run, name, lambda *given, name=name: (name, *given))
+    result = SimpleNamespace(trajectory=SimpleNamespace(parts=[None] * parts))
+    plain = {
+        "motion": "none", "controller": "none", "ground": False, "base": "fixed", "events": (),
+        "pose": {}, "target": {}, "clock": fields_.get("sample_time", 0),
+    }  # fmt: skip
+    scenario = SimpleNamespace(**(plain | fields_))
+    assert run.report_of(scenario, result) == (report, scenario, result)
 
 
 # -- papers and presets ----------------------------------------------------------------------------
@@ -1230,12 +1511,12 @@ def test_a_paper_is_run_by_its_script_in_the_checkout(monkeypatch, tmp_path):
         "papers.claims": SimpleNamespace(run=run_),
     }
     monkeypatch.setattr(papers, "import_module", modules.__getitem__)
-    monkeypatch.setattr(papers.sys, "path", [])
+    monkeypatch.setattr(papers.sys, "path", ["elsewhere"])
     assert papers._run("moll2006", tmp_path, "executor") == "claims"
     assert calls == [("moll2006", "script", tmp_path, "executor")]
-    assert papers.sys.path == [str(papers.ROOT)]
+    assert papers.sys.path == [str(papers.ROOT), "elsewhere"]  # before packages of that name
     papers._run("moll2006", tmp_path, "executor")
-    assert papers.sys.path == [str(papers.ROOT)]
+    assert papers.sys.path == [str(papers.ROOT), "elsewhere"]
     with complains(mr.WriteError, f"{tmp_path}: cannot be written: no right"):
         papers._run("moll2006", tmp_path, None)
     monkeypatch.setattr(papers, "ROOT", tmp_path)
@@ -1258,9 +1539,27 @@ def test_progress_is_shown_beside_the_output_of_a_command(monkeypatch, capsys, t
         show(0.5)
     out, err = capsys.readouterr()
     assert (out, "[a] snake" in err) == ("", True)
+    assert "\x1b[2K" in err.rpartition("snake")[2]  # erased at the end
     with output.bar("[a] snake", False) as show:
         show(0.5)
     assert capsys.readouterr() == ("", "")
+
+
+def test_checks_are_named_on_standard_error_while_they_run(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    report = SimpleNamespace(title="t", passed=True, checks=[])
+    monkeypatch.setattr(verify, "verify", lambda *_, progress, **__: progress("M") or report)
+    with pytest.raises(SystemExit):
+        cli.main(["verify", "crab", "--json"])
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"title": "crab", "model": "t", "passed": True, "checks": []}
+    assert "crab: M" in err
+
+
+def test_a_scenario_or_a_preset_is_run():
+    words = "give the FILE of a scenario, or --preset"
+    assert refused("run") == refused("run", "x.json", "--preset", "giusti2015-fig7") == words
 
 
 def test_a_paper_is_data_for_machines():
@@ -1287,6 +1586,73 @@ def test_long_lists_and_drawings_have_their_limits(capsys, tmp_path, monkeypatch
     assert heading == ["joint", "hinges", "why"]
     told = called("show", "--help")
     assert "[default: up to 30 modules]" in " ".join(told.split())
+
+
+@pytest.mark.parametrize(("modules", "there"), [(1000, True), (1001, False)])
+def test_matrices_of_more_than_a_thousand_modules_are_not_part_of_json(monkeypatch, modules, there):
+    class Organism(SimpleNamespace):
+        def __len__(self):
+            return modules
+
+    asked = []
+    monkeypatch.setattr(
+        organisms, "find", lambda name: (name, Organism(model=lambda hinges: hinges))
+    )
+    monkeypatch.setattr(show, "_data", lambda *given: asked.append(given[2:]) or {})
+    called("show", "x", "--json")
+    called("show", "x", "--json", "--hinges", "physical", "--matrices")
+    both = {"dyad": "dyad", "physical": "physical"}
+    assert asked == [(both, there), ({"physical": "physical"}, True)]
+
+
+def test_two_modules_have_matrices_and_three_transforms_between_others(tmp_path):
+    for modules in (1, 2, 3):
+        mr.examples.snake(modules).save(tmp_path / "x.json")
+        told = called("show", tmp_path / "x.json")
+        assert ("Assembly incidence matrix" in told) == (modules > 1)
+        assert ("Indirect transforms (IDTL)" in told) == (modules > 2)
+        assert ", base m0\n\nJoints\n" in told
+        assert "matrices left out" not in told
+
+
+def test_long_names_of_modules_are_cut_after_twelve_characters(tmp_path):
+    names = {"m0": "a" * 12, "m1": "b" * 13}
+    mr.examples.snake(3).rename(names).save(tmp_path / "x.json")
+    told = called("show", tmp_path / "x.json").split("Assembly incidence matrix")[1]
+    rows = [line.split()[:2] for line in told.splitlines() if line.startswith("v")]
+    assert rows[:2] == [["v0", "a" * 12], ["v1", "bbbbbb…bbbbb"]]
+    assert rows[2][0] == "v2"
+
+
+def test_a_view_has_the_joints_that_are_asked_for(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(mr.Organism, "view", lambda self, model: SimpleNamespace(
+        save=lambda path: seen.append((model.joint_names, path))))  # fmt: skip
+    crab = mr.examples.crab()
+    told = called("show", "crab", "--no-matrices", "--html", "a.html").splitlines()
+    assert told[-1] == "wrote a.html"
+    data = json.loads(called("show", "crab", "--hinges", "physical", "--html", "b.html", "--json"))
+    assert (data["html"], "picture" in data) == ("b.html", False)
+    assert seen == [
+        (crab.model("dyad").joint_names, "a.html"), (crab.model("physical").joint_names, "b.html")
+    ]  # fmt: skip
+
+
+def test_twenty_locked_joints_are_listed(capsys):
+    for count, more in ((20, False), (21, True)):
+        locked = {f"j{k}": "why" for k in range(count)}
+        model = SimpleNamespace(joint_names=(), locked=locked)
+        show._print_joints(output.console(), {"dyad": model})
+        told = capsys.readouterr().out
+        assert told.count("why") == 1 + 20
+        assert ("... and 1 more; --json lists them all." in told) == more
+
+
+def test_the_help_names_the_examples_with_joints_of_the_hardware():
+    told = " ".join(called("export", "--help").split())
+    physical = [name for name in organisms.EXAMPLES if organisms.hinges_of(name, None) != "dyad"]
+    assert {"arm", "crane", "double_pendulum"} <= {*physical}
+    assert f"[default: dyad; physical for {', '.join(physical)}]" in told
 
 
 def test_models_have_a_center_of_mass_where_they_have_mass():
@@ -1372,6 +1738,34 @@ def test_files_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeyp
     assert f"{long}: 6 modules (6 scout), 5 dockings, 6 kg, base m0" in told
     told = called("export", "crab", "--urdf", "--name", long).splitlines()
     assert told == [f"crab: wrote {long}.urdf"]
+    told = called("export", "crab", "--c", "--name", long).splitlines()
+    assert told[-1] == f"crab: wrote {long}.h, {long}.c, {long}_test.c"
+    assert len(told) == 6  # with the operations of five functions
+    monkeypatch.setattr("modurob.drawing.picture", lambda organism, path: None)
+    told = called("show", "crab", "--picture", f"{long}.svg", "--no-matrices").splitlines()
+    assert told[-1] == f"wrote {long}.svg"
+    suspect = "m1: mass is 1, found 2 in all of the runs"
+    fit = SimpleNamespace(parameters=[], suspects=[suspect])
+    assert {suspect, f"written: {long}"} < {*narrow(identify._print, "crab", fit, long)}
+
+
+def test_files_and_errors_of_the_bus_are_told_in_one_line_where_the_terminal_is_narrow(narrow):
+    bus = Bus()
+    made = SimpleNamespace(parts=[SimpleNamespace(t=np.zeros(3))], save=lambda path: None)
+    bus.operation.recorded = lambda: made
+    session = BusSession(bus)
+    assert narrow(session.onecmd, "record a_long_name_of_a_file.npz") == [
+        "wrote a_long_name_of_a_file.npz: 3 states"
+    ]
+    told = narrow(session.onecmd, "wait many")
+    assert told == ["error: N is a whole number, got 'many'"]
+
+
+def test_a_cell_that_is_wider_than_the_terminal_stays_one_line(narrow):
+    table = output.plain_table("name", "number")
+    table.add_row("one", "two words that take more than twenty characters")
+    told = narrow(output.print_table, output.console(), "title", table)
+    assert told[2] == "  number: two words that take more than twenty characters"
 
 
 def test_files_of_a_preset_are_told_in_one_line_where_the_terminal_is_narrow(narrow, monkeypatch):
@@ -1400,6 +1794,18 @@ def test_symbols_of_equations_are_all_none_or_groups_of_them(monkeypatch, typed,
     monkeypatch.setattr(mr.Organism, "equations", equations)
     assert "enough" in refused("equations", "crab", "--symbols", typed)
     assert asked == [taken]
+
+
+def test_equations_are_printed_without_an_empty_line_at_the_end():
+    told = called("equations", "crane", "--hinges", "physical", "--entry", "M[1,1]")
+    assert told.startswith("M[1,1] = m1 + m2\n")
+    assert told.endswith("mass of m2 [kg] = 1\n")
+    pendulum = ("equations", "double_pendulum", "--hinges", "physical")
+    every = called(*pendulum, "--outputs", "m0.hinge,m1.hinge")  # all joints have motors
+    assert "relative degree 2" in every
+    assert "zero dynamics: 0 =" not in every
+    line = refused(*pendulum, "--limit", 3)
+    assert "over the limit of 3" in line
 
 
 def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):
@@ -1431,6 +1837,11 @@ def test_bars_are_shown_unless_json_is_asked_for(monkeypatch, stood):
         wanted.clear()
 
 
+def test_json_has_a_line_for_each_number(capsys):
+    output.print_json({"a": [1, float("nan")]})
+    assert capsys.readouterr().out == '{\n "a": [\n  1,\n  null\n ]\n}\n'
+
+
 def test_bars_of_numbers_are_from_lowest_to_highest():
     assert output.sparkline([0.0, 1.0, 7.0]) == "▁▂█"
     assert output.sparkline([np.nan, 2.0, np.inf, 2.0]) == "▁▁"
@@ -1449,11 +1860,14 @@ def test_names_that_look_like_markup_and_numbers_are_printed_as_they_are(capsys,
         assert capsys.readouterr()[stderr] == f"{text}\n"
 
 
-def test_columns_of_a_table_are_as_wide_as_their_longest_word():
-    table = output.plain_table("ab", "number")
+def test_columns_of_a_table_are_as_wide_as_their_longest_word_or_number():
+    table = output.plain_table("ab", "a number")
     table.add_column("what it is")
     table.add_row("a b", "1", "some longwords")
-    assert output._needed_width(table) == len("a b") + 2 + len("number") + 2 + len("longwords")
+    width = len("a b") + 2 + len("a number") + 2 + len("longwords")
+    assert output._needed_width(table) == width
+    table.add_column("")
+    assert output._needed_width(table) == width + 2
 
 
 def test_a_wide_table_has_a_cell_a_line(capsys, monkeypatch):

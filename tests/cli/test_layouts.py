@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,12 +12,15 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from modurob import examples
-from modurob.cli import balance, cli, output, papers, show
+from modurob.cli import balance, cli, output, papers, show, verify
 from modurob.cli.control_report import ControlReport, _poles_text, print_robustness
 from modurob.cli.reports import BalanceReport, MotionReport, WalkReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
 from modurob.control.certificate import AssumptionCheck
+from modurob.control.pid import PidLaw
 from modurob.estimation import Consistency
+from modurob.verification import Check
+from modurob.verification.check import LEFT_OUT
 
 
 @pytest.fixture
@@ -82,6 +86,24 @@ class   C   D  E
 def test_a_matrix_is_cut_into_tables_where_it_is_wider_than_the_terminal(lines, columns, shown):
     told = lines(columns, output.print_matrix, "t", MATRIX, "abc", "xy")
     assert told == [*shown.splitlines(), ""]
+
+
+def test_columns_that_are_wider_than_the_terminal_have_tables_of_their_own(lines):
+    told = lines(9, output.print_matrix, "t", 10**7 * MATRIX, "abc", "xy")
+    assert [line for line in told if line.startswith("t,")] == [
+        "t, a to a", "t, b to b", "t, c to c"
+    ]  # fmt: skip
+
+
+def test_columns_fill_the_room_of_every_table():
+    """Each takes two characters more than its width."""
+    assert output._blocks([5, 2, 2], 8) == [(0, 1), (1, 3)]
+    assert output._blocks([5, 2, 2], 7) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_a_drawing_ends_with_an_empty_line(lines):
+    told = lines(80, output.print_drawing, examples.snake(1))
+    assert told[-1] == "" != told[-2]
 
 
 def test_kinds_and_classes_stand_beside_and_below_a_matrix(lines):
@@ -240,6 +262,10 @@ def test_a_walk_tells_its_ground(screen, monkeypatch):
     assert (told[0], told[-1]) == ("crab: wave, friction 0.5, slope 0°, -45°", "lifted")
     walk.ground.slope = (1.0, 0.0)
     assert screen(report.print)[0].endswith("slope 45°, 0°")
+    plotted = []
+    walk.trajectory = SimpleNamespace(plot=lambda *what, **how: plotted.append((what, how)))
+    report.plot("x.png")
+    assert plotted == [(("q", "v", "tau"), {"path": "x.png", "title": "crab"})]
     assert report.data() == {
         "title": "crab", "gait": "wave", "friction": 0.5, "slope": (1.0, 0.0), "note": "lifted",
         "distance": 1.0,
@@ -263,6 +289,7 @@ def test_a_table_of_robustness_has_a_row_for_each_condition(screen):
         "",
     ]
     assert told[6].startswith("settled: all joints within 2% of their steps to the end.")
+    assert screen(print_robustness, "crab", Robustness("lqr", 1.5, 0.02, CASES[:1]))[0] == told[0]
     assert str(Robustness("lqr", 1.5, 0.02, CASES[:1])).splitlines() == [
         "lqr, 1.5 s",
         "                          settled     time  overshoot     error  saturated  diverged",
@@ -344,6 +371,12 @@ Failures:
     )
 
 
+def test_a_motor_is_at_its_limit_within_rounding_errors():
+    """1e-12 of the limit; a joint without a limit is never at it."""
+    tau = np.array([[2 * (1 - 1e-12), 9], [-2 + 1e-12, 9], [2 - 1e-11, 9], [1.9, 9], [2, 9]])
+    assert control_report(tau=tau).at_limit.T.tolist() == [[True, True, False, False], [False] * 4]
+
+
 def test_a_run_without_faults_says_so(screen):
     report = control_report(
         masses=1, noise_q=0.0, channels={}, delay=0.004, torque_limit=np.full(2, np.inf),
@@ -380,6 +413,12 @@ def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
         report.failures()
     )
     assert not any("does not settle" in line for line in report.failures())
+    slide, hinge = report.law.model.joint_names
+    for place, runs in ((10.5, False), (np.nextafter(10.5, 11), True), (-9.5, False)):
+        q = np.array([[-0.5, 0], *[[0.4, 0]] * 3, [place, 0]])  # the step is 1 m
+        found = control_report(target={slide: 0.5, hinge: 0.25}, q=q)
+        del found.runaways
+        assert found.runaways == ({0: 1.0} if runs else {})
 
 
 def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
@@ -393,9 +432,98 @@ def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
     assert "  errors do not decay close to the target, even without a delay" in told
     report.margin = np.inf
     assert not any("delay" in line for line in screen(report.print))
-    stopped = control_report(status="stopped", message="the simulation stopped at 1 s: too fast")
+    stopped = control_report(status="stopped", message="the simulation stopped: m1: too fast")
     stopped.response = None
-    assert stopped.failures()[0] == "at 1.000 s too fast"
+    assert stopped.failures()[0] == "at 1.000 s m1: too fast"
+
+
+def test_sentences_on_a_closed_loop_are_not_cut_where_the_terminal_is_narrow(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    report = control_report()
+    report.note = "The target of m0.slide is where it starts."
+    report.print()
+    told = capsys.readouterr().out.splitlines()
+    for line in (
+        report.note,
+        "  ok  gains are positive: they are",
+        "  NO  the state is known: the law sees an estimate, noise 0.01",
+        "  m0.slide is at its limit of 2 for 0.500 s, between 0.100 and 0.600 s",
+    ):
+        assert line in told
+    assert report.data()["note"] == report.note
+    report.certificate = replace(report.certificate, claim="joints stay near the target")
+    report.print()
+    told = capsys.readouterr().out.splitlines()
+    assert "NOT guaranteed: joints stay near the target" in told
+
+
+def test_errors_of_an_estimator_are_those_from_the_true_state():
+    at_rest, moved = control_report(), control_report(q=np.ones((5, 2)), v=np.full((5, 2), 2.0))
+    channels = dict(moved.run.channels)
+    moved.run.channels = channels | {
+        name: x + (2 if name == "estimate_v" else 1)
+        for name, x in channels.items()
+        if name != "nis"
+    }
+    for name in ("measured", "estimate", "rate"):
+        assert moved.estimator[name] == pytest.approx(at_rest.estimator[name])
+    del moved.run.channels["measured_q"]  # without noise the angles are known
+    del moved.estimator
+    assert moved.estimator["measured"] == [0, 0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_colors_tell_whether_something_fails(monkeypatch, fails):
+    told = io.StringIO()
+    console = Console(file=told, width=120, force_terminal=True, color_system="standard")
+    monkeypatch.setattr(output, "console", lambda: console)
+    nis = Consistency(2.0, 1.0, 3.0, not fails)
+    report = control_report(delay=0.004 + 0.002 * fails)
+    report.failures = lambda: ["it falls"] if fails else []
+    report.estimator |= {"nis": nis}
+    report.print()
+    lines = told.getvalue().splitlines()
+    codes = {words: next(line.partition(words)[0] for line in lines if words in line)
+             for words in ("Stable with", "the filter is", "  ok  ", "  NO  ")}  # fmt: skip
+    plain, green, red, yellow = (f"\x1b[{k}m" for k in (39, 32, 31, 33))
+    assert codes == {
+        "Stable with": plain if fails else green, "the filter is": yellow if fails else green,
+        "  ok  ": green, "  NO  ": red,
+    }  # fmt: skip
+    assert (f"{green}No failures." in told.getvalue()) != fails
+    assert (f"{red}  it falls" in told.getvalue()) == fails
+
+
+def test_what_is_exact_is_not_compared(screen):
+    report = control_report()
+    report.estimator |= {"measured": [0.0, 1e-3], "estimate": [1e-3, 0.0]}
+    rows = [line for line in screen(report.print) if line.endswith(("mm/s", "°/s"))]
+    assert [" - " in row for row in rows] == [True, True]
+
+
+def test_a_certificate_is_that_of_the_start():
+    q, v = np.arange(20.0).reshape(2, 5, 2)
+    report = control_report(q=q, v=v)
+    del report.certificate
+    report.law.certificate = lambda goal, start: (goal, *start)
+    goal, place, rate = report.certificate
+    assert (goal.tolist(), place.tolist(), rate.tolist()) == ([0.1, np.pi / 6], [0, 1], [10, 11])
+
+
+def test_an_integral_is_proposed_to_laws_without_one_where_masses_are_wrong():
+    class WithIntegral(SimpleNamespace, PidLaw):
+        def __init__(self, **given):
+            SimpleNamespace.__init__(self, **given)
+
+    line = "(a law with an integral, as pid-linearized, evens out wrong masses)"
+    assert line in control_report()._off_target()
+    assert line not in control_report(masses=1)._off_target()
+    report = control_report()
+    report.law = WithIntegral(**vars(report.law))
+    assert len(report._off_target()) == 1
+    report = control_report()
+    report.response = report.response._replace(settling=np.array([0.5, 0.75]))
+    assert report._off_target() == []
 
 
 def test_numbers_of_a_closed_loop_are_those_of_the_run():
@@ -457,17 +585,21 @@ def test_broken_assumptions_of_a_run_are_named():
 
 def test_a_step_later_than_its_gains_promise_says_why():
     def missed(**changed):
-        report = control_report(**{"masses": 1, "noise_q": 0.0, "settling_time": 0.5, **changed})
+        given = {"masses": 1, "noise_q": 0.0, "settling_time": 0.5, "q": np.eye(5, 2)}
+        report = control_report(**(given | changed))
         report.response = report.response._replace(settling=np.array([0.5, 0.75]))
-        report.law.promise = lambda goal, start: SimpleNamespace(reasons=(tuple(goal), "slow"))
+        report.law.promise = lambda goal, start: SimpleNamespace(reasons=(*goal, *start))
         return report
 
-    assert missed()._missed() == [(0.1, np.pi / 6), "slow"]
+    assert missed()._missed() == [0.1, np.pi / 6, 1, 0]
     for changed in (
         {"settling_time": None}, {"settling_time": 0.74}, {"motion": "quintic"}, {"masses": 0.9},
         {"noise_q": 0.1},
     ):  # fmt: skip
         assert missed(**changed)._missed() == []
+    just = missed(settling_time=0.625)  # a tenth more is not late
+    just.response = just.response._replace(settling=np.array([0.5, 1.1 * 0.625]))
+    assert just._missed() == []
     never = missed()
     never.response = never.response._replace(settling=np.array([0.5, np.inf]))
     for asked in (0.5, 0.9):
@@ -488,6 +620,8 @@ def test_estimates_worse_than_what_was_measured_are_told():
     report = control_report()
     report.estimator |= {"nis": Consistency(9.0, 1.0, 2.0, False)}
     assert report.failures()[-1] == "the filter's covariances do not fit its errors (NIS)"
+    report.estimator |= {"estimate": [3e-3, 1.0]}  # as good, and not measured at all
+    assert "do not fit" in report.failures()[-1]
     report.estimator |= {"estimate": [4e-3, 0.0]}
     assert report.failures()[-1] == (
         "the estimate is worse than the measurement at m0.slide: the filter's model is off"
@@ -559,6 +693,8 @@ def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
         (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
         (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
         (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),
+        (claim(["sin(q1)*cos(q2)"], ["sin(q1)*cos(q2)"]), "the same", "1 formulas"),
+        (claim(1e4, 1e4, relation="<="), "1.0e+04", "≤ 1.0e+04"),
         (claim([100000.0] * 4, [100000.0] * 4), "the same", "4 entries"),
         (claim(0.5, 0.25, tolerance=0.5, unit="s"), "0.5", "0.25 ± 5e-01 s"),
         (claim([1.0, -2.0], [1.0, 1.0], tolerance=1e-3), "2", "1 ± 1e-03"),
@@ -577,7 +713,7 @@ def test_numbers_and_tables_of_claims_are_short(given, found, expected):
 
 def test_claims_are_listed_with_their_verdicts(screen):
     results = [claim(3, 3), claim(4, 3, False), claim(None, 2.5, None)]
-    results[2].note = "no engine here"
+    results[0].note, results[2].note = "of a claim that passed", "no engine here"
     claims = SimpleNamespace(
         key="giusti2015", document="Modules", results=results, passed=False, output=Path("out")
     )
@@ -594,6 +730,51 @@ def test_claims_are_listed_with_their_verdicts(screen):
         "wrote out/results.json",
         "",
     ]
+
+
+def test_numbers_and_verdicts_are_never_broken_into_two_lines(monkeypatch, capsys):
+    """At any width they stand in a row, or one below the other."""
+    claims = SimpleNamespace(
+        key="a", document="b", passed=True, output=Path("out"),
+        results=[claim(3, 3), claim(0.5, 0.25, None, tolerance=0.5, unit="s")],
+    )  # fmt: skip
+    left_out = Check(
+        name="c", found=None, limit=1e-10, relation="<=", verdict=LEFT_OUT, note="note"
+    )
+    report = SimpleNamespace(title="t", passed=True, checks=[left_out], count=lambda verdict: 1)
+    for show_, given, rows, cells in (
+        (papers._print, (claims,), ("c s the same 3 passed", "c s 0.25 ± 5e-01 s left out"),
+         ("  found: the same", "  expected: 0.25 ± 5e-01 s", "  verdict: left out")),
+        (verify._print, ("x", report), ("c ≤ 1e-10 left out note",),
+         ("  limit: ≤ 1e-10", "  verdict: left out")),
+    ):  # fmt: skip
+        found = []
+        for columns in range(36, 52):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            show_(*given)
+            told = capsys.readouterr().out.splitlines()
+            whole = {*rows} <= {" ".join(line.split()) for line in told}
+            assert whole != ({*cells} <= {*told}), columns
+            found.append(whole)
+        assert found == sorted(found)
+        assert len({*found}) == 2
+
+
+@pytest.mark.parametrize(("passed", "color"), [(True, 32), (False, 31)])
+def test_the_sum_of_verdicts_is_green_or_red(monkeypatch, passed, color):
+    told = io.StringIO()
+    console = Console(file=told, width=80, force_terminal=True, color_system="standard")
+    monkeypatch.setattr(output, "console", lambda: console)
+    claims = SimpleNamespace(
+        key="a", document="b", results=[claim(3, 3, passed)], passed=passed, output=Path("out")
+    )
+    papers._print(claims)
+    report = SimpleNamespace(title="t", passed=passed, checks=[], count=lambda verdict: 1)
+    verify._print("x", report)
+    words = "1 passed" if passed else "1 FAILED"
+    ends = [line for line in told.getvalue().splitlines() if words in line]
+    assert len(ends) == 2
+    assert all(f"{color}m{words if k == 0 else '1 passed'}" in x for k, x in enumerate(ends))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from modurob import cli
+from modurob import cli, examples
 
 
 def run(*arguments):
@@ -87,13 +87,25 @@ def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch):
         assert piece in line
 
 
-def test_a_browser_is_opened_unless_told_otherwise(monkeypatch, tmp_path):
+def test_the_studio_is_served_as_it_was_asked_for(monkeypatch, tmp_path):
+    """The browser is opened unless told otherwise; lines of the server are printed."""
     pytest.importorskip("nicegui")
     from modurob.studio import server
 
-    opened = []
-    monkeypatch.setattr(server, "serve", lambda *given, browser, **_: opened.append(browser))
-    for options in ((), ("--no-browser",)):
-        done = run("--port", "0", "--folder", str(tmp_path), *options)
-        assert done.exit_code == 0, done.output
-    assert opened == [True, False]
+    served = []
+
+    def serve(studio, door, *, show, **given):
+        show(f"address {len(served)}")
+        served.append((studio.folder.path, door.getsockname()[0], given))
+
+    monkeypatch.setattr(server, "serve", serve)
+    examples.crab().save(tmp_path / "my crab.json")
+    for k, options in enumerate(((), ("--no-browser", "--token", "secret-secret"))):
+        files = [str(tmp_path / "my crab.json")] * k
+        done = run("--port", "0", "--folder", str(tmp_path / "projects"), *options, *files)
+        assert (done.exit_code, done.stdout) == (0, f"address {k}\n"), done.output
+    assert [given[2] for given in served] == [
+        {"path": "/", "token": None, "browser": True},
+        {"path": "/project/my%20crab", "token": "secret-secret", "browser": False},
+    ]
+    assert {given[:2] for given in served} == {(tmp_path / "projects", "127.0.0.1")}

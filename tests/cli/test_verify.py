@@ -211,6 +211,8 @@ def test_verify_prints_a_verdict_for_each_check(call):
         assert name in result.stdout
     assert result.stdout.count("passed") == len(ALL) + 1
     assert f"{len(ALL)} passed" in result.stdout
+    (head,) = [line for line in result.stdout.splitlines() if line.startswith("check ")]
+    assert head.split() == ["check", "found", "limit", "verdict", "what"]
 
 
 def test_verify_exits_with_1_when_a_check_fails(call):

@@ -7,7 +7,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.compiler.c_functions import c_functions
-from modurob.compiler.emit_c import c_sources, plain
+from modurob.compiler.emit_c import _comment, c_sources, plain
 from oracles import complains
 
 HEADER = """\
@@ -126,11 +126,14 @@ def test_the_header_describes_a_free_base_and_wraps_long_lines():
 
 def test_temporaries_are_used_again():
     """Nineteen numbers of the crane's energy need room for six of them at once."""
-    found = c_sources(examples.crane().model("physical"), "crane", functions=["energy"])
+    model = examples.crane().model("physical")
+    found = c_sources(model, "crane", functions=["energy"])
     assert found.source.count("  t") == 19
     assert "crane_real t0, t1, t2, t3, t4, t5;" in found.source
-    (line,) = [line for line in found.header.splitlines() if line.startswith(" *   energy")]
-    assert line.split()[-1] == "64"  # bytes: six temporaries, a sine and a cosine
+    for dtype, size in (("float64", 8), ("float32", 4)):
+        header = c_sources(model, "crane", dtype, functions=["energy"]).header
+        (line,) = [line for line in header.splitlines() if line.startswith(" *   energy")]
+        assert line.split()[-1] == str(8 * size)  # bytes: six temporaries, a sine and a cosine
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,30 @@ def test_the_header_names_the_limits_that_there_are(limits, text):
     header = c_sources(model, "snake", functions=["mass_matrix"]).header
     (line,) = [line for line in header.splitlines() if "q[0], v[0]" in line]
     assert line == f" *   q[0], v[0]: m0.hinge, revolute [rad, rad/s, rad/s^2, N m]{text}"
+
+
+@pytest.mark.parametrize(
+    ("function", "length"), [("joint_screw_rates", 96), ("coriolis_matrix", 97)]
+)
+def test_a_declaration_of_more_than_96_characters_has_a_line_for_each_parameter(function, length):
+    header = c_sources(examples.crane().model("physical"), "aa", functions=[function]).header
+    (found,) = re.findall(rf"^void aa_{function}\([^;]*;", header, re.MULTILINE)
+    assert len(re.sub(r"(?<=\()\n +|(?<=,)\n {3}", "", found)) == length
+    assert found.count("\n") == (0 if length <= 96 else 1 + found.count(","))
+
+
+def test_comments_are_wrapped_after_96_characters():
+    assert _comment(["a" * 48 + " " + "b" * 47]) == [f"/* {'a' * 48} {'b' * 47} */"]
+    assert _comment(["a" * 48 + " " + "b" * 48]) == ["/* " + "a" * 48, " * " + "b" * 48, " */"]
+
+
+def test_long_lists_of_numbers_and_names_are_broken_into_lines():
+    """Twelve temporaries, or six numbers of the test program."""
+    files = c_sources(examples.arm("babac").model("physical"), "arm", states=1)
+    names = [line.count(",") + 1 for line in files.source.splitlines() if "arm_real t" in line]
+    assert max(names) == 12
+    rows = re.findall(r"^ +\{?(-?\d[^}]*?)[},]*$", files.test, re.MULTILINE)
+    assert max(row.count(",") + 1 for row in rows) == 6
 
 
 def most_held(source):
@@ -187,6 +214,7 @@ def test_the_test_program_has_states_and_what_must_come_out(dtype, limit):
     near = {"rtol": 1e-12, "atol": 1e-10} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-4}
     forces = table(text, "expected_inverse_dynamics")
     np.testing.assert_allclose(forces, model.inverse_dynamics(q, v, a), **near)
+    np.testing.assert_allclose(tau, 2 * model.inverse_dynamics(q, v, a), **near)
     rates = table(text, "expected_forward_dynamics")
     np.testing.assert_allclose(rates, model.forward_dynamics(q, v, tau), rtol=1e-3, atol=1e-3)
     poses = model.forward_kinematics(q)[:, list(model.modules.values()), :3].reshape(4, -1)
@@ -196,6 +224,17 @@ def test_the_test_program_has_states_and_what_must_come_out(dtype, limit):
     np.testing.assert_allclose(largest, found, rtol=1e-6)
     assert [int(x) for x in re.findall(r"expected_\w+\[i\], (\d+),", text)] == [3, 3, 4 * 12]
     assert re.findall(r'passes\("\w+", (\S+)\)', text) == [limit] * 3
+
+
+def test_errors_of_what_cancels_are_relative_to_its_terms():
+    """A crab's mass matrix does not change: C is zero, of terms like M v."""
+    model = examples.crab().model()
+    text = c_sources(model, "it", "float32", states=2, functions=["coriolis_matrix"]).test
+    q, v = table(text, "given_q"), table(text, "given_v")
+    assert np.abs(table(text, "expected_coriolis_matrix")).max() < 1e-12
+    ((count, scale),) = re.findall(r"compare\(.*?, (\d+), (\S+)\);", text)
+    assert int(count) == 9
+    assert float(scale) == pytest.approx(np.abs(model.mass_matrix(q)).max() * np.abs(v).max())
 
 
 def test_ten_states_are_tested_unless_told_and_only_inputs_in_use_are_given():

@@ -7,6 +7,12 @@ import pytest
 
 from modurob.compiler.cuda import _batch, _grid, on_gpu
 from modurob.compiler.emit_population import (
+    CHAINED,
+    FIRST,
+    FORK,
+    LINK_WORD,
+    MASK_BITS,
+    PRISMATIC,
     _literal,
     fork_numbers,
     lifetimes,
@@ -17,6 +23,7 @@ from modurob.compiler.layout import vectors
 from modurob.compiler.packing import size
 from modurob.equations.contact import GROUNDED_DYNAMICS, Bristle, RollingBristle
 from modurob.equations.quantities import QUANTITIES
+from modurob.population.device import DepthFirst, link_words
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,18 @@ def test_numbers_too_small_for_a_type_stay_beside_zero():
     assert _literal(-1e-200, tiny) == f"(real)-{tiny!r}"
     for kept in (0.0, -0.0, 0.1, -3.0, tiny, -tiny):
         assert _literal(kept, tiny) == f"(real){kept!r}"
+
+
+def test_a_links_word_has_room_for_the_largest_numbers():
+    """24 bits for the row, 8 for flags and for each of two slots, the rest for the parent."""
+    links = 257
+    places, every = np.arange(links)[None], np.ones((1, links), dtype=bool)
+    chain = DepthFirst(places, places - 1, np.minimum(places, 255), every)
+    words = link_words(chain, np.full((1, links), 2**24 - 1), every)
+    assert words.dtype == np.uint64
+    word = int(words[0, -1])
+    parts = [word & 0xFFFFFF, word >> 24 & 255, word >> 32 & 255, word >> 40 & 255, word >> 48]
+    assert parts == [2**24 - 1, 1 + 2 + 4 + 8, 255, 255, 255]
+    assert list(LINK_WORD) == ["row", "flags", "slot", "above", "parent"]
+    assert sorted([CHAINED, FORK, FIRST, PRISMATIC]) == [1, 2, 4, 8]
+    assert MASK_BITS == 32  # of an unsigned int

@@ -115,7 +115,7 @@ def cuda_in_cpp(monkeypatch, tmp_path):
             self._state = ctypes.c_longlong.in_dll(loaded, "blockIdx")
 
         def compile(self):
-            """Nothing: it is compiled already."""
+            fake.compiled += 1
 
         def __call__(self, grid, block, arguments):
             arrays = [each for each in arguments if isinstance(each, np.ndarray)]
@@ -130,11 +130,11 @@ def cuda_in_cpp(monkeypatch, tmp_path):
 
     names = ("asarray", "ascontiguousarray", "broadcast_to", "zeros", "empty")
     fake = SimpleNamespace(RawKernel=Kernel, **{name: getattr(np, name) for name in names})
-    fake.ndarray, fake.from_dlpack = GpuArray, lambda array: array.array
+    fake.ndarray, fake.from_dlpack, fake.compiled = GpuArray, lambda array: array.array, 0
     fake.asarray = lambda *given, **options: np.asarray(*given, **options).view(GpuArray)
     fake.empty, fake.zeros = (
-        lambda *given, make=make, **options: make(*given, **options).view(GpuArray)
-        for make in (np.empty, np.zeros)
+        lambda shape, dtype, value=value: np.full(shape, value, dtype).view(GpuArray)
+        for value in (np.nan, 0.0)  # memory may hold anything
     )
     monkeypatch.setattr(cuda, "cupy", lambda: fake)
     return fake
@@ -172,6 +172,7 @@ def test_a_prepared_call_reads_and_writes_in_place(cuda_in_cpp, pendulum):
     model, on_cuda, (q, v, a) = pendulum
     out = np.full((STATES, model.nv), np.nan).view(GpuArray)
     call = on_cuda.prepare("inverse_dynamics", STATES, out=Foreign(out))
+    assert cuda_in_cpp.compiled == 1  # not in the first call
     assert np.all(out == 0)
     for given in ((q, v, a), (Foreign(q), Foreign(v), a), (v, q, a)):
         arrays = [getattr(each, "array", each) for each in given]
@@ -184,6 +185,25 @@ def test_a_prepared_call_reads_and_writes_in_place(cuda_in_cpp, pendulum):
     alone = on_cuda.prepare("mass_matrix")
     np.testing.assert_allclose(alone(q[0]), model.mass_matrix(np.asarray(q[0])), rtol=1e-12)
     assert alone(q[0]) is alone(q[1])
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_cells_of_joints_on_different_branches_are_zero():
+    model = mr.examples.crab().model("physical")
+    q = np.full((2, model.nq), 0.1).view(GpuArray)
+    wanted = model.mass_matrix(np.asarray(q))
+    assert (wanted == 0).any()
+    on_cuda = model.compile(target="cuda")
+    for found in (on_cuda.mass_matrix(q), on_cuda.prepare("mass_matrix", 2)(q)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_arrays_of_other_sizes_are_refused_by_name(pendulum):
+    _, on_cuda, (q, _, a) = pendulum
+    for wrong, shape in ((1.0, r"\(\)"), (q[:, :1], rf"\({STATES}, 1\)")):
+        with pytest.raises(mr.StateError, match=rf"v has shape {shape}, expected \(..., 2\)"):
+            on_cuda.inverse_dynamics(q, wrong, a)
 
 
 @pytest.mark.usefixtures("cuda_in_cpp")
@@ -290,9 +310,13 @@ def test_a_rollout_takes_the_steps_of_the_model(base):
     for each in tau:
         at, speed = model.step(at, speed, each, dt)
     np.testing.assert_array_equal(model.rollout(q, v, tau, dt)[0][-1], at)
+    alone = on_cuda.rollout(q[0], v[0], tau[:, 0], dt)
+    for path, one in zip(on_cuda.rollout(q, v, tau, dt), alone, strict=True):
+        np.testing.assert_allclose(one, path[:, 0], rtol=0, atol=1e-12)
     for where in (model, on_cuda):
-        with pytest.raises(mr.StateError, match=r"expected \(steps, ..., "):
-            where.rollout(q, v, tau[0, 0], dt)
+        for wrong in (tau[0, 0], tau[:0]):
+            with pytest.raises(mr.StateError, match=r"expected \(steps, ..., "):
+                where.rollout(q, v, wrong, dt)
     with pytest.raises(mr.StateError, match="too long for the friction of the joints"):
         on_cuda.rollout(q, v, tau, 10.0)
 

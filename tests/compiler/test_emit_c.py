@@ -173,6 +173,16 @@ def test_generated_test_program_passes(built, name, dtype):
 
 
 @needs_compiler
+def test_generated_test_program_passes_where_the_terms_of_a_matrix_cancel(tmp_path):
+    """Those of C are rounding errors of single precision in a crab."""
+    functions = ("coriolis_matrix", "centroidal_momentum_matrix_rate", "joint_screw_rates")
+    c_sources(crab(), "robot", "float32", functions=functions).write(tmp_path)
+    compiler("robot.c", "robot_test.c", "-lm", "-o", "robot_test", folder=tmp_path)
+    done = subprocess.run([tmp_path / "robot_test"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     ("function", "factor"),
     [*((function, "1.00001") for function in FUNCTIONS), ("mass_matrix", "(0.0 / 0.0)")],

@@ -96,3 +96,21 @@ def test_the_first_of_several_rows_is_named() -> None:
     rows[1, 2, 4] = 2e15
     with pytest.raises(StateError, match=r"q\[1, 2, 4\]"):
         model.mass_matrix(rows)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_accelerations_and_forces_up_to_the_largest_double_are_taken(compiled) -> None:
+    """F = m a of 1 kg; the torque of a hinge is linear in its acceleration."""
+    model = mr.examples.snake(2).with_parameters(mass=0.5)
+    model = model.model("physical", "free", gravity=(0, 0, 0))
+    model = model.compile() if compiled else model
+    q, (v, one, lifted, turned) = model.neutral(), np.zeros((4, model.nv))
+    one[-1], turned[-1], lifted[2] = 1.0, -1.7e308, 1.7e308
+    small = model.inverse_dynamics(q, v, one)
+    rows = [np.tile(x, (ROWS, 1)) for x in (q, v, turned, lifted)]
+    for f, turning, lifting in (
+        (model.inverse_dynamics, (q, v, turned), (q, v, lifted)),
+        (lambda *given: model.inverse_dynamics(*given)[-1], rows[:3], (*rows[:2], rows[3])),
+    ):
+        np.testing.assert_allclose(f(*turning) / -1.7e308, small, rtol=0, atol=1e-15)
+        assert f(*lifting)[2] == 1.7e308

@@ -66,7 +66,6 @@ class Commands(click.Group):
         try:
             with _warnings_as_lines():
                 code = super().main(args, *rest, **options)
-            sys.stdout.flush()
         except (ModurobError, click.ClickException) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else error
             echo(f"error: {_one_line(str(text))}", err=True)

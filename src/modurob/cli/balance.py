@@ -201,7 +201,7 @@ def _run_processes(scenario: Scenario, events: list[dict[str, Any]], *, as_json:
     waiting = sorted(events, key=lambda event: event["time"])
     drive, width = GearedDrive(friction=scenario.drive_friction), body.kind(body.base).size
     with BalancingProcesses(
-        body, scenario.balancing_law, drive=drive, loss=scenario.loss, seed=scenario.seed or 0
+        body, scenario.balancing_law, drive=drive, loss=scenario.loss, seed=scenario.seed
     ) as network:
         begin, now = time.monotonic(), 0.0
         while now < scenario.duration:

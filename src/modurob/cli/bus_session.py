@@ -88,7 +88,7 @@ class BusSession(cmd.Cmd):
         try:
             return self.run(line)
         except ModurobError as error:
-            self._errors.print(Text(f"error: {error}", style="red"))
+            self._errors.print(Text(f"error: {error}", style="red"), soft_wrap=True)
             return False
 
     def run(self, line: str) -> bool:
@@ -250,7 +250,8 @@ class BusSession(cmd.Cmd):
         self._unsaved = trajectory = self._unsaved or operation.recorded()
         (trajectory.to_csv if path.endswith(".csv") else trajectory.save)(path)
         self._unsaved = None
-        self.out.print(f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states")
+        states = sum(len(p.t) for p in trajectory.parts)
+        self.out.print(f"wrote {path}: {states} states", soft_wrap=True)
 
     def do_sleep(self, seconds: str) -> None:
         """sleep SECONDS: wait so long."""

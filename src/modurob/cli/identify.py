@@ -64,11 +64,11 @@ def _print(title: str, fit: Identification, path: str | None) -> None:
         table.add_row(each.name, f"{each.given:.4g}", f"{each.found:.4g}", f"{each.std:.2g}")
     output.print_table(console, f"{title}: {len(fit.parameters)} base parameters", table)
     for suspect in fit.suspects:
-        console.print(str(suspect))
+        console.print(str(suspect), soft_wrap=True)
     if not fit.suspects:
         console.print("The runs do not contradict the datasheets.")
     if path:
-        console.print(f"written: {path}")
+        console.print(f"written: {path}", soft_wrap=True)
 
 
 def _data(title: str, fit: Identification) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -59,9 +58,4 @@ def command(
     with open_door(host, port, token) as door:
         from modurob.studio.server import serve  # takes a second: all that can be wrong goes first
 
-        serve(studio, door, path=path, token=token, browser=not no_browser, show=_show)
-
-
-def _show(line: str) -> None:
-    echo(line)
-    sys.stdout.flush()
+        serve(studio, door, path=path, token=token, browser=not no_browser, show=echo)
