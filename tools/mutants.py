@@ -287,10 +287,11 @@ def is_killed(mutant: Mutant, place: Path, known: dict) -> tuple[bool, str]:
     original, stat = file.read_bytes(), file.stat()
     file.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
     tests, files = likely_tests(mutant)
-    calls = [(tests, "not slow"), (files, "not slow"), (tests, "slow")]
+    at_line = reaching_tests(mutant, known)
+    calls = [(at_line, "not slow")] if at_line else []
+    calls += [(tests, "not slow"), (files, "not slow")]
+    calls += [([*dict.fromkeys([*at_line, *tests])], "slow")]
     calls += [(files + browser_tests(mutant), "slow")]
-    if at_line := reaching_tests(mutant, known):
-        calls = [(at_line, "not slow"), *calls]
     why = ""
     try:
         for chosen, marked in calls:

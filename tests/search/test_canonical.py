@@ -7,7 +7,7 @@ import pytest
 
 import modurob as mr
 from modurob.search import BodySpace, Gene, Genotype, Oscillation
-from modurob.search.canonical import symmetries
+from modurob.search.canonical import _direction, symmetries
 from modurob.search.growth import GrowingBody
 
 SPACES = {
@@ -279,3 +279,13 @@ def test_a_base_that_starts_upside_down_is_another_robot():
     )
     assert above.canonical(gait=False) != below.canonical(gait=False)
     assert above.canonical(gait=False) == turned.canonical(gait=False)
+
+
+def test_screws_are_equal_opposite_or_neither():
+    """Places count as shares of the module's size, directions as they are."""
+    one, small = np.array([0.0, 0.02, 0, 0, 0, 1]), 1e-4
+    assert [_direction(one, sign * one, 0.1) for sign in (1, -1)] == [1, -1]
+    for k in range(6):
+        other = one.copy()
+        other[k] += small
+        assert _direction(one, other, 0.1) == 0

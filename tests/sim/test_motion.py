@@ -421,6 +421,7 @@ def test_sides_of_a_body_are_those_with_the_largest_second_moment():
     tilted = pyramid + np.array([0, 0, 1.0])[None] * np.array([[1e-5], [0], [0], [0], [0]])
     expected = [0, 0.75, 0.75, 0.75, 0.75]  # three on the floor, one on top
     np.testing.assert_allclose(largest_sides(tilted), expected)
+    np.testing.assert_allclose(largest_sides(np.ones((1, 3))), 0.5)  # a sphere: both sides are one
 
 
 def test_adaptive_methods_stand_on_the_ground_of_steps_of_a_millisecond():

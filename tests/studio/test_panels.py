@@ -679,6 +679,7 @@ def test_an_empty_project_offers_ways_to_start_and_the_guide_leads_to_the_crab(o
         assert "Walk set hinges from dyad to physical" in desk["run-state"].text
         page.tour.run_started()
         assert not page.tour.running
+        assert not page.tour.root.visible
         assert desk.sent("set_hint") == (None,)
 
     on_page(work)

@@ -379,7 +379,8 @@ def largest_sides(place: np.ndarray) -> np.ndarray:
     """(k,) weights of the corners (k, 3) of a body in the stiffness of a body that lies on a side.
 
     Of the three pairs of opposite sides of the box around the body, the pair whose corners have the
-    largest second moment; the weights add up to the number of corners of one side.
+    largest second moment; the weights add up to the number of corners of its larger side, or to
+    half of it where both sides are one, as of a point.
     """
     low, high = place.min(axis=0), place.max(axis=0)
     near = SAME_SIDE * (high - low).max()
