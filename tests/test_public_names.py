@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import modurob as mr
 
 NAMES = [
@@ -139,6 +141,12 @@ def test_the_package_has_these_names():
 def test_a_model_has_these_names():
     found = {name for name in dir(mr.examples.snake(2).model()) if not name.startswith("_")}
     assert sorted(found) == sorted(MODEL)
+
+
+def test_packages_are_there_though_nobody_imported_them_and_other_names_are_not():
+    assert mr.__getattr__("gaits") is sys.modules["modurob.gaits"]
+    with pytest.raises(AttributeError, match="module 'modurob' has no attribute 'robots'"):
+        mr.__getattr__("robots")
 
 
 def test_lazy_names_are_there_at_the_first_access():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from modurob import Organism, StateError, examples, friction, simulate
+from modurob import Ground, Organism, StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
@@ -13,6 +13,7 @@ from modurob.equations.links import SLIP_SPEED
 from modurob.friction import substeps
 from modurob.sim import SimulationError, Stops
 from modurob.stepping import INTEGRATORS, LinearStops, StepSettings
+from modurob.stepping.contact import GroundContact
 from modurob.stepping.motion import LARGEST, EquationOfMotion, diverged
 from modurob.stepping.scipy_methods import TOO_FAST
 from modurob.stepping.stops import StopForces
@@ -336,6 +337,22 @@ def test_the_jacobian_for_scipy_is_that_of_the_rates(case):
     expected = differenced(integrator, 0.3, y)
     found = integrator._jacobian(0.3, y)
     np.testing.assert_allclose(found, expected, rtol=0, atol=DIFFERENCES * np.abs(expected).max())
+
+
+def test_the_jacobian_has_the_forces_of_the_ground():
+    organism = examples.snake(3)
+    model = organism.model("physical", base="free")
+    q, v = model.neutral(), -0.1 * np.arange(1.0, 1 + model.nv)
+    q[2] = 0.049  # lower corners are about a millimeter deep, and sink
+    contact = GroundContact(Ground(), model, organism, q, None)
+    integrator = INTEGRATORS["Radau"](
+        EquationOfMotion(model, ground=contact), StepSettings(1e-8, 1e-8, np.inf)
+    )
+    y = np.append(q, v)
+    expected = differenced(integrator, 0.0, y, 1e-8)
+    found = integrator._jacobian(0.0, y)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    assert np.abs(found[model.nq + 2, 2]) > 100  # the ground is stiff
 
 
 @pytest.mark.parametrize("speed", [-3.0, 0.5])
