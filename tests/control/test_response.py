@@ -111,6 +111,8 @@ def test_the_steady_error_is_that_of_the_last_tenth_of_the_time():
     found = step_response(t, np.stack([t, 10 - t], axis=1), [7.0, 1.0])
     np.testing.assert_allclose(found.steady_error, [4.9 - 7, 10 - 4.9 - 1], atol=1e-3)
     np.testing.assert_allclose(found.ripple, 0.2 / np.sqrt(12), rtol=1e-3)
+    whole = step_response(np.arange(11), np.arange(11)[:, None], [20])  # its first sample counts
+    assert (whole.steady_error[0], whole.ripple[0]) == (-10.5, 0.5)
 
 
 def test_between_two_samples_the_response_is_a_straight_line():
