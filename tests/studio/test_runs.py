@@ -322,6 +322,16 @@ def test_formulas_with_numbers_follow_gravity():
         assert f"{gravity:g}" in formulas.latex(asked, lambda _: None)
 
 
+def test_symbols_of_formulas_belong_to_joints_and_modules_and_gravity_to_none():
+    body, settings = examples.double_pendulum(), NEW_SETTINGS.edited(hinges="physical")
+    asked = formulas.EntryRequest(given(organism=body, settings=settings), "all", "N[2]")
+    page = ET.fromstring(formulas.entry(asked, lambda _: None)["mathml"])
+    owners = {"".join(e.itertext()): (e.get("data-joint"), e.get("data-module"))
+              for e in page.iter()}  # fmt: skip
+    expected = {"g": (None, None), "m2": (None, "m2"), "q1": ("m0.hinge", None)}
+    assert {name: owners[name] for name in expected} == expected
+
+
 def test_long_formulas_are_cut_for_the_page_and_told_so():
     found = formulas.entry(
         entry_request(examples.arm("babac"), "C[1,2]", hinges="physical"), lambda _: None
