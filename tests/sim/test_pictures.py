@@ -83,6 +83,9 @@ def test_each_unit_has_its_panel_and_the_lines_are_the_numbers(crane):
     assert figure.axes[-1].get_xlim() == (0, 1)
     total = lines(figure.axes[-1])[2]
     np.testing.assert_array_equal(total.get_ydata(), crane.energy)
+    figure.canvas.draw()
+    labels = [axes.yaxis.label.get_window_extent().x1 for axes in figure.axes]
+    np.testing.assert_allclose(labels, labels[0])  # however wide the numbers are
 
 
 def test_words_and_letters_mean_the_same(crane):
