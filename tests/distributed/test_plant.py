@@ -183,7 +183,8 @@ def test_pieces_grow_beside_the_robot_and_keep_the_places_of_their_joints():
     one.plug(("m2", "out"), ("m3", "in"))
     assert one.refused == {}
     assert one.state.organism.modules == ("m0", "m1")
-    one.push(Push(0.1, "m0.joint", 1.0))
+    for joint in ("m0.joint", "m1.joint"):
+        one.push(Push(0.1, joint, 1.0))
     one.advance(0.1)
     q = one.state.q.tolist()
     assert min(map(abs, q)) > 1e-6
