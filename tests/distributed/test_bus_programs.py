@@ -649,6 +649,31 @@ def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
     state, outbox = coordinator.step(state, [frame], 0.01)
     assert hellos(outbox) == [(3, 8, 1, False, "out")]  # an answer to a new neighbor
     assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
+    # another neighbor, whose first hello was lost: it begins a link of its own
+    answers = []
+    for number in (2, 3, 4):
+        late = msg.HELLO.pack(msg.Hello(Address(8, 1), number, 0, 1, False, "in"))
+        frame = Message("out", msg.pack_frame(FrameKind.HELLO, 41, 0, late))
+        state, outbox = coordinator.step(state, [frame], 0.02)
+        answers.append(hellos(outbox))
+    assert answers == [[], [(1, 8, 1, False, "out")], []]
+
+
+def test_the_coordinator_counts_what_is_no_news_of_a_module():
+    coordinator, module = Coordinator(), Address(7, 1)
+    state = coordinator.start(1)
+    command = msg.pack(msg.Torque(module, 1, (1.0,)))
+    for ignored, data in enumerate((b"", b"\x77", command, msg.pack(msg.Unplugged("in"))), 1):
+        coordinator._file(state, data, 1.0)
+        assert (state.links.ignored, state.table, state.revision) == (ignored, {}, 0)
+
+
+def test_cycles_of_a_coordinator_without_a_neighbor_are_counted_and_sent_to_nobody():
+    coordinator = Coordinator()
+    state, outbox = coordinator.cycle(coordinator.start(1), {Address(7, 1): (1.0,)}, 0.0)
+    assert (state.cycle, outbox) == (1, [])
+    ask = msg.own(msg.Ask(Address(7, 1), msg.Wanted.REPORT))
+    assert coordinator.step(state, [ask], 0.0)[1] == []
 
 
 def test_the_coordinator_drops_modules_that_are_not_heard_for_60_heartbeats():
