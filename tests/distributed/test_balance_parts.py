@@ -1,5 +1,7 @@
 """Parts of balancing by themselves: results, faults, agents' settings, levers and sums."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.text import Text
@@ -237,6 +239,21 @@ def test_a_dead_module_is_forgotten_after_a_quarter_of_a_second():
         FaultyLinks(network, 0.1, [], 1e-3, None)
     with complains(mr.StateError, "loss must be a probability from 0 to below 1"):
         FaultyLinks(network, 1.0, [], 1e-3, np.random.default_rng(0))
+
+
+def test_lost_messages_are_those_that_somebody_sent():
+    network = LockStep(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    faults = [Fault(0.002, "m1", "freeze")]
+    links = FaultyLinks(network, 0.1, faults, 1e-3, np.random.default_rng(0))
+    drawn = [[0.1, 0.09], [0.05, 0.1], [0.1, 0.05], [0.05, 0.1]]  # to m0, to m1
+    links._rng = SimpleNamespace(random=lambda slots: np.array(drawn.pop(0)))
+    lost = []
+    for k in range(4):
+        links.round(1e-3 * k, think=False)
+        lost.append(links.lost)
+        if not k:  # a chance of a tenth: below it
+            np.testing.assert_allclose(network.totals().mass, SUPERBOT.mass * np.array([2, 1]))
+    assert lost == [1, 2, 3, 3]
 
 
 def test_drives_have_no_negative_friction_and_some_torque():
