@@ -569,6 +569,12 @@ def test_a_run_knows_its_body():
     assert run.organism == organism
 
 
+def test_springs_of_joints_are_stiff_in_a_run():
+    elastic = SUPERBOT.with_parameters(joint="pitch", stiffness=5.0, rotor_inertia=0.01)
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=elastic)
+    assert balance(organism, duration=0.002).q.shape == (2, 6)
+
+
 def test_accelerations_of_a_run_are_means_of_the_control_period_that_begins():
     run = balance(mr.examples.snake(2), q0=[0.3], duration=0.02, record=5e-3)
     before, after = (run.at(run.t[:-1] + dt)[1] for dt in (0.0, 1e-3))

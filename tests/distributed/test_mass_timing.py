@@ -178,6 +178,34 @@ def test_a_rebooted_module_learns_the_whole_again():
             assert network.view(name).total[3, 3] == pytest.approx(4 * MASS)
 
 
+def test_a_module_that_stops_or_reboots_does_not_send_what_it_was_about_to_send():
+    for stop in ("freeze", "kill", "reboot"):
+        network = MassNetwork(examples.snake(2))
+        assert network.round() == 2  # now both are about to answer
+        getattr(network, stop)("m1")
+        assert network.round() == 1
+
+
+def test_a_rebooted_module_keeps_its_measurements_and_its_contact_and_runs_again():
+    network = MassNetwork(examples.snake(2))
+    network.settle()
+    names, pose = network.joint_names, np.diag([-1.0, -1, 1, 1])
+    network.measure(dict.fromkeys(names, 0.3), dict.fromkeys(names, 2.0))
+    network.touch("m1", [0.1, 0, 0], pose, body=KIND.bodies[-1].name)
+    old = network.states["m1"]
+    network.freeze("m1")
+    network.reboot("m1")
+    new = network.states["m1"]
+    assert new.boot != old.boot
+    assert (new.q.tolist(), new.v.tolist()) == ([0.3], [2.0])
+    assert new.contacts.tolist() == old.contacts.tolist()
+    assert new.pose.tolist() == pose.tolist()
+    assert new.contact_body == len(KIND.bodies) - 1 > 0
+    assert network.settle() < 10
+    assert network.leader == "m1"
+    assert network.view("m0").total[3, 3] == pytest.approx(2 * MASS)
+
+
 def test_what_is_undocked_is_told_to_the_other_neighbors():
     network = MassNetwork(organism := examples.snake(3))
     network.settle()
