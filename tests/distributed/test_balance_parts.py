@@ -569,6 +569,21 @@ def test_a_run_knows_its_body():
     assert run.organism == organism
 
 
+def test_a_run_tells_its_progress_to_whom_it_is_given_and_else_shows_none(monkeypatch):
+    fractions, shown, simulate = [], [], runs.simulate
+
+    def watched(*given, progress, **options):
+        shown.append(progress)
+        return simulate(*given, progress=progress, **options)
+
+    monkeypatch.setattr(runs, "simulate", watched)
+    for progress in (None, fractions.append):
+        balance(mr.examples.snake(2), duration=0.002, progress=progress)
+    assert shown[0] is False
+    assert fractions[-1] == 1.0
+    assert sorted(fractions) == fractions
+
+
 def test_springs_of_joints_are_stiff_in_a_run():
     elastic = SUPERBOT.with_parameters(joint="pitch", stiffness=5.0, rotor_inertia=0.01)
     organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=elastic)
