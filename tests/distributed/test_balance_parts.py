@@ -569,6 +569,16 @@ def test_a_run_knows_its_body():
     assert run.organism == organism
 
 
+def test_a_run_that_is_told_no_more_has_distances_in_meters_and_lost_nothing():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.002)
+    plain = Balanced(run.parts)
+    assert (plain.law, plain.lost, plain.seconds) == ("", 0, 0.0)
+    apart = np.hypot(*(run.center[:, :2] - run.target).T)
+    np.testing.assert_allclose(plain.distance, apart)
+    width = mr.catalog["backbone"].size
+    np.testing.assert_allclose(run.distance, apart / width)
+
+
 def test_a_run_tells_its_progress_to_whom_it_is_given_and_else_shows_none(monkeypatch):
     fractions, shown, simulate = [], [], runs.simulate
 
