@@ -1,5 +1,7 @@
 """Parts of balancing by themselves: results, faults, agents' settings, levers and sums."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.text import Text
@@ -237,6 +239,21 @@ def test_a_dead_module_is_forgotten_after_a_quarter_of_a_second():
         FaultyLinks(network, 0.1, [], 1e-3, None)
     with complains(mr.StateError, "loss must be a probability from 0 to below 1"):
         FaultyLinks(network, 1.0, [], 1e-3, np.random.default_rng(0))
+
+
+def test_lost_messages_are_those_that_somebody_sent():
+    network = LockStep(mr.Organism.start("superbot").dock("m0", 4, "m1", 1))
+    faults = [Fault(0.002, "m1", "freeze")]
+    links = FaultyLinks(network, 0.1, faults, 1e-3, np.random.default_rng(0))
+    drawn = [[0.1, 0.09], [0.05, 0.1], [0.1, 0.05], [0.05, 0.1]]  # to m0, to m1
+    links._rng = SimpleNamespace(random=lambda slots: np.array(drawn.pop(0)))
+    lost = []
+    for k in range(4):
+        links.round(1e-3 * k, think=False)
+        lost.append(links.lost)
+        if not k:  # a chance of a tenth: below it
+            np.testing.assert_allclose(network.totals().mass, SUPERBOT.mass * np.array([2, 1]))
+    assert lost == [1, 2, 3, 3]
 
 
 def test_drives_have_no_negative_friction_and_some_torque():
@@ -550,6 +567,37 @@ def test_an_organism_without_mass_is_not_balanced():
 def test_a_run_knows_its_body():
     run = balance(organism := mr.examples.snake(2), duration=0.002)
     assert run.organism == organism
+
+
+def test_a_run_that_is_told_no_more_has_distances_in_meters_and_lost_nothing():
+    run = balance(mr.examples.snake(2), q0=[0.3], duration=0.002)
+    plain = Balanced(run.parts)
+    assert (plain.law, plain.lost, plain.seconds) == ("", 0, 0.0)
+    apart = np.hypot(*(run.center[:, :2] - run.target).T)
+    np.testing.assert_allclose(plain.distance, apart)
+    width = mr.catalog["backbone"].size
+    np.testing.assert_allclose(run.distance, apart / width)
+
+
+def test_a_run_tells_its_progress_to_whom_it_is_given_and_else_shows_none(monkeypatch):
+    fractions, shown, simulate = [], [], runs.simulate
+
+    def watched(*given, progress, **options):
+        shown.append(progress)
+        return simulate(*given, progress=progress, **options)
+
+    monkeypatch.setattr(runs, "simulate", watched)
+    for progress in (None, fractions.append):
+        balance(mr.examples.snake(2), duration=0.002, progress=progress)
+    assert shown[0] is False
+    assert fractions[-1] == 1.0
+    assert sorted(fractions) == fractions
+
+
+def test_springs_of_joints_are_stiff_in_a_run():
+    elastic = SUPERBOT.with_parameters(joint="pitch", stiffness=5.0, rotor_inertia=0.01)
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=elastic)
+    assert balance(organism, duration=0.002).q.shape == (2, 6)
 
 
 def test_accelerations_of_a_run_are_means_of_the_control_period_that_begins():

@@ -241,6 +241,11 @@ def test_a_push_is_a_torque_on_a_joint_or_a_force_on_a_module_for_some_time(monk
         {"payload": "m0", "mass": 0.0}, {"payload": "m0", "mass": 1e12},
         {"fault": "m0", "as": "limp"},
     ]  # fmt: skip
+    with complains(UnknownNameError, "no module 'm9'"):
+        bus.payload("m9", 1.0)
+    with complains(UnknownNameError, "no module 'm9'"):
+        bus.fault("m9", "limp")
+    assert len(told) == 5
     with complains(StateError, "mass must be a number from 0 to 1e+12"):
         bus.payload("m0", 1.1e12)
     for effort in ([1.0, np.nan, 0.0], [1.0, 2.0]):

@@ -138,6 +138,24 @@ def test_a_way_without_new_beats_ends_by_itself():
     assert bench.state.parent is None
     bench.hello("in", 6)
     assert bench.state.parent == "in"
+    bench.hello("in", 0)
+    left = bench.now
+    for bench.now, parent in ((left + STALE * HEARTBEAT, None), (left + 5.001, "in")):
+        bench.hello("in", 6)  # an old beat counts again after as long a time
+        assert bench.state.parent == parent
+
+
+def test_neighbors_hear_at_once_of_a_way_and_new_ones_get_an_answer():
+    bench = Bench()
+    assert beats(bench.hello("out", 0)) == {"out": 0}
+    assert beats(bench.hello("out", 0)) == {}
+    assert beats(bench.hello("in", 5)) == {"in": 5, "out": 5}
+    assert beats(bench.hello("in", 6)) == {}
+    bench.now = 0.03  # the next ones are due at 0.05 s
+    assert beats(bench.hello("in", 7)) == {"in": 7, "out": 7}
+    bench.peers["out"] = 51  # another module, whose first hello was lost
+    assert [beats(bench.hello("out", 0)) for _ in range(3)] == [{}, {"out": 7}, {}]
+    assert beats(bench.step(msg.own(msg.Plugged("out", 0)))) == {"out": 7}
 
 
 def test_a_beat_is_taken_up_to_a_hundred_ahead():
@@ -366,11 +384,12 @@ class Clocked(Bench):
         return outbox
 
     def batch(self, port, number, *messages, complete=True):
-        body = msg.BATCH.pack(msg.CycleBatch(number, complete, tuple(map(msg.pack, messages))))
+        return self.step(self.frame(port, number, *map(msg.pack, messages), complete=complete))
+
+    def frame(self, port, number, *messages, complete=True):
+        body = msg.BATCH.pack(msg.CycleBatch(number, complete, messages))
         mine = self.state.links.ports[port].here
-        return self.step(
-            Message(port, msg.pack_frame(FrameKind.BATCH, self.peers[port], mine, body))
-        )
+        return Message(port, msg.pack_frame(FrameKind.BATCH, self.peers[port], mine, body))
 
 
 def batched(outbox, port):
@@ -405,6 +424,37 @@ def test_a_cycle_goes_outward_and_its_answer_comes_back_when_all_beyond_have_ans
     bench.now = 0.03
     bench.batch("in", 5, mine)
     assert bench.state.period == pytest.approx(0.01)  # of two cycles
+
+
+def test_a_module_that_is_late_takes_all_parts_of_the_newest_cycle_and_skips_others():
+    bench = Clocked()
+    bench.now = 0.01
+    old, mine, theirs = (msg.Torque(who, 5, (x,)) for who, x in ((ME, 3.0), (ME, 4.0), (FAR, 5.0)))
+    frames = [
+        bench.frame("in", number, msg.pack(torque), complete=complete)
+        for number, torque, complete in ((3, old, True), (4, mine, False), (4, theirs, True))
+    ]
+    outbox = bench.step(*frames)
+    assert drives(outbox) == [(4.0,)]
+    assert [messages for _, _, messages in batched(outbox, "out")] == [[], [theirs]]
+    ignored = bench.state.links.ignored
+    assert drives(bench.step(bench.frame("in", 5, msg.pack(old), b"\x77"))) == []
+    assert bench.state.links.ignored == ignored + 1
+    assert bench.state.cycle.number == 4
+
+
+def test_readings_of_a_cycle_show_the_way_to_their_modules_until_the_own_way_is_lost():
+    bench = Clocked()
+    bench.now, torque = 0.01, msg.Torque(LEAF, 4, (1.0,))
+    bench.batch("in", 3)
+    bench.batch("out", 3, msg.Sense(LEAF, 5, 3, ()))
+    assert told(bench.data("in", msg.pack(torque)), "out") == [torque]
+    bench.hello("in", 0)
+    outbox = bench.batch("out", 3, msg.Sense(LEAF, 6, 3, ()))
+    assert batched(outbox, "in") == batched(outbox, "out") == []
+    bench.hello("in", 6)
+    assert bench.state.parent == "in"
+    assert told(bench.data("in", msg.pack(torque)), "out") == []
 
 
 def test_a_cycle_does_not_wait_for_a_connector_where_nobody_was_heard():
@@ -469,6 +519,19 @@ def test_a_node_without_cycles_holds_its_joints_with_its_gains_and_the_last_torq
     bench.step(msg.own(msg.Unplugged("in")))
     assert bench.state.torques is None
     assert bench.state.hold_at == float("inf")
+
+
+def test_a_node_without_a_clock_holds_its_joints_when_its_way_is_lost():
+    bench = Clocked()  # with a torque of 2, before the first cycle
+    bench.data("in", msg.pack(msg.HoldGains(ME, (100.0, 5.0, 0.5))))
+    for bench.now in (0.5, 1.0):
+        assert drives(bench.hello("in", 5)) == []
+        assert bench.state.hold_at == float("inf")
+    assert drives(bench.hello("in", 0)) == [(pytest.approx(2.0 - 0.5 * 0.2 - 5.0 * 0.2),)]
+    bench.now = 1.001
+    assert drives(bench.hello("in", 6)) == []
+    bench.reading, bench.now = (0.31, 0.0), 1.002  # it has a way again, but no torque yet
+    assert drives(bench.step()) == [(pytest.approx(2.0 - 0.5 * 0.2 - 100.0 * 0.01),)]
 
 
 def test_joints_are_held_after_a_tenth_of_a_second_or_50_periods_whichever_is_longer():
@@ -586,6 +649,31 @@ def test_hellos_of_the_coordinator_bear_its_beat_and_are_those_of_no_child():
     state, outbox = coordinator.step(state, [frame], 0.01)
     assert hellos(outbox) == [(3, 8, 1, False, "out")]  # an answer to a new neighbor
     assert hellos(coordinator.step(state, [], state.links.pulse)[1]) == [(4, 9, 1, False, "out")]
+    # another neighbor, whose first hello was lost: it begins a link of its own
+    answers = []
+    for number in (2, 3, 4):
+        late = msg.HELLO.pack(msg.Hello(Address(8, 1), number, 0, 1, False, "in"))
+        frame = Message("out", msg.pack_frame(FrameKind.HELLO, 41, 0, late))
+        state, outbox = coordinator.step(state, [frame], 0.02)
+        answers.append(hellos(outbox))
+    assert answers == [[], [(1, 8, 1, False, "out")], []]
+
+
+def test_the_coordinator_counts_what_is_no_news_of_a_module():
+    coordinator, module = Coordinator(), Address(7, 1)
+    state = coordinator.start(1)
+    command = msg.pack(msg.Torque(module, 1, (1.0,)))
+    for ignored, data in enumerate((b"", b"\x77", command, msg.pack(msg.Unplugged("in"))), 1):
+        coordinator._file(state, data, 1.0)
+        assert (state.links.ignored, state.table, state.revision) == (ignored, {}, 0)
+
+
+def test_cycles_of_a_coordinator_without_a_neighbor_are_counted_and_sent_to_nobody():
+    coordinator = Coordinator()
+    state, outbox = coordinator.cycle(coordinator.start(1), {Address(7, 1): (1.0,)}, 0.0)
+    assert (state.cycle, outbox) == (1, [])
+    ask = msg.own(msg.Ask(Address(7, 1), msg.Wanted.REPORT))
+    assert coordinator.step(state, [ask], 0.0)[1] == []
 
 
 def test_the_coordinator_drops_modules_that_are_not_heard_for_60_heartbeats():

@@ -1,6 +1,7 @@
 """Times of the mass network: when a module sends again, gives a neighbor up, and takes it back."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from modurob import catalog, examples
 from modurob.distributed import MassNetwork
 from modurob.distributed.mass import MassAgent
-from modurob.distributed.mass.state import decode
+from modurob.distributed.mass.state import decode, encode
 
 KIND = catalog["backbone"]
 MASS = KIND.mass
@@ -79,12 +80,43 @@ def test_a_neighbor_that_does_not_answer_is_given_up_and_taken_back():
     pair.step(0, 1.3)
     assert pair.states[0].links["3"].gone
     assert pair.mass(0) == pytest.approx(MASS)
+    assert pair.wake(0) == pytest.approx(1.6)
     asked = [t for t in np.arange(1.31, 2.0, 0.01) if pair.step(0, t)]
     assert np.diff(asked) == pytest.approx(0.3, abs=0.011)  # now rarely
     (answer,) = pair.step(1, 2.0, news)
     pair.step(0, 2.0, answer)
     assert not pair.states[0].links["3"].gone
     assert pair.mass(0) == pytest.approx(2 * MASS)
+
+
+def test_a_module_wakes_to_give_a_neighbor_up_before_it_sends_again():
+    pair = Pair(resend=1.0, give_up=0.3)
+    pair.step(0, 2.0)
+    assert pair.wake(0) == pytest.approx(2.3)
+
+
+def test_an_update_that_cannot_be_read_is_neither_taken_nor_acknowledged():
+    pair = Pair().settled()
+    moved = np.full(len(pair.states[0].q), 0.1)
+    pair.states[0] = pair.agent.sensed(pair.states[0], moved, moved)
+    (news,) = pair.step(0, 1.0)
+    packet = decode(news)
+    heard = pair.states[1].links["4"].heard
+    assert pair.step(1, 1.0, encode(packet._replace(update=packet.update[:-1]))) == []
+    assert pair.states[1].links["4"].heard is heard
+    assert len(pair.step(1, 1.0, news)) == 1
+    assert pair.states[1].links["4"].heard is not heard
+
+
+def test_a_module_keeps_its_ticket_while_it_touches_the_ground():
+    agent = MassAgent(KIND)
+    state = agent.started({}, np.random.default_rng(0))
+    assert agent.lifted(state).ticket == (0, 0)
+    first = agent.in_contact(state, np.zeros((1, 7)), np.eye(4))
+    redrawn = replace(first, ticket=(2, 5))  # after a tie
+    again = agent.in_contact(redrawn, np.ones((1, 7)), np.eye(4), 1)
+    assert (again.ticket, again.contact_body, again.announced) == ((2, 5), 1, False)
+    assert agent.lifted(again).ticket == (0, 0)
 
 
 def test_a_neighbor_that_restarts_is_told_again():
@@ -144,6 +176,34 @@ def test_a_rebooted_module_learns_the_whole_again():
         network.settle()
         for name in organism:
             assert network.view(name).total[3, 3] == pytest.approx(4 * MASS)
+
+
+def test_a_module_that_stops_or_reboots_does_not_send_what_it_was_about_to_send():
+    for stop in ("freeze", "kill", "reboot"):
+        network = MassNetwork(examples.snake(2))
+        assert network.round() == 2  # now both are about to answer
+        getattr(network, stop)("m1")
+        assert network.round() == 1
+
+
+def test_a_rebooted_module_keeps_its_measurements_and_its_contact_and_runs_again():
+    network = MassNetwork(examples.snake(2))
+    network.settle()
+    names, pose = network.joint_names, np.diag([-1.0, -1, 1, 1])
+    network.measure(dict.fromkeys(names, 0.3), dict.fromkeys(names, 2.0))
+    network.touch("m1", [0.1, 0, 0], pose, body=KIND.bodies[-1].name)
+    old = network.states["m1"]
+    network.freeze("m1")
+    network.reboot("m1")
+    new = network.states["m1"]
+    assert new.boot != old.boot
+    assert (new.q.tolist(), new.v.tolist()) == ([0.3], [2.0])
+    assert new.contacts.tolist() == old.contacts.tolist()
+    assert new.pose.tolist() == pose.tolist()
+    assert new.contact_body == len(KIND.bodies) - 1 > 0
+    assert network.settle() < 10
+    assert network.leader == "m1"
+    assert network.view("m0").total[3, 3] == pytest.approx(2 * MASS)
 
 
 def test_what_is_undocked_is_told_to_the_other_neighbors():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Dock, Organism, Undock, catalog, examples, simulate
+from modurob import Dock, Ground, Organism, Undock, catalog, examples, simulate
 from modurob.distributed import Plant, PlantOptions, ProcessBus
 from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
 from modurob.distributed.plant import WATCHDOG_S, PlantProgram, Push, start_plant
@@ -131,6 +131,27 @@ def test_a_plant_that_diverges_begins_anew_at_rest():
     assert 1e-3 < abs(one.state.q[1]) < 10.0
 
 
+def test_a_robot_that_comes_to_the_base_again_is_lifted_onto_the_ground_again():
+    one = Plant(PlantOptions(ground=Ground(lift=True), geared=True))
+    one.add("m0", catalog["superbot"])
+    ends = ("base", "out"), ("m0", "1")
+    one.plug(*ends)
+    first = one.state.q
+    assert first[2] > 0.01
+    one.advance(0.02)
+    one.unplug(*ends)
+    assert one.contacts() == one.observed() == {}
+    one.plug(*ends)
+    assert one.refused == {}
+    assert one.state.q.tolist() == first.tolist()
+    for height, begin in ((0.3, 0.3), (-1.0, first[2])):  # at its pose again, but not below ground
+        one.handle({"hold": {}, "pose": [0, 0, height, 0, 0, 0, 1]})
+        one.push(Push(1.0, module="m0", force=(1e30, 0.0, 0.0)))
+        with complains(StateError, "set to rest"):
+            one.advance(0.5)
+        assert one.state.q == pytest.approx([0, 0, begin, 0, 0, 0, 1, 0, 0, 0])
+
+
 def test_noise_has_the_deviation_that_was_asked_for():
     one = plant("b", noise_q=0.03, noise_v=0.1, seed=3)
     readings = np.array([one.reading("m0") for _ in range(4000)])
@@ -152,6 +173,27 @@ def test_pieces_that_are_taken_apart_beside_the_robot_stay_apart():
     assert one.state.organism.modules == ("m0", "m1")
     one.plug(("m2", "in"), ("m1", "out"))
     assert one.state.organism.modules == ("m0", "m1", "m2")
+
+
+def test_pieces_grow_beside_the_robot_and_keep_the_places_of_their_joints():
+    one = plant("ba", gravity=(0, 0, 0))
+    for name in ("m2", "m3"):
+        one.add(name, catalog["giusti_a"])
+    assert one.reading("m2") == (0.0, 0.0)
+    one.plug(("m2", "out"), ("m3", "in"))
+    assert one.refused == {}
+    assert one.state.organism.modules == ("m0", "m1")
+    for joint in ("m0.joint", "m1.joint"):
+        one.push(Push(0.1, joint, 1.0))
+    one.advance(0.1)
+    q = one.state.q.tolist()
+    assert min(map(abs, q)) > 1e-6
+    one.unplug(("m0", "in"), ("base", "out"))
+    assert [one.reading(f"m{k}") for k in range(2)] == [(x, 0.0) for x in q]
+    one.plug(("m0", "in"), ("base", "out"))
+    one.plug(("m1", "out"), ("m2", "in"))
+    assert one.state.organism.modules == ("m0", "m1", "m2", "m3")
+    assert one.state.q.tolist() == [*q, 0.0, 0.0]
 
 
 def test_the_plant_starts_with_its_options_and_a_memory_for_all_modules(tmp_path, monkeypatch):
@@ -192,6 +234,8 @@ def test_what_cannot_be_docked_stays_apart_with_the_reason():
     assert one.state.organism.docking("m1").port == "in"
     with complains(UnknownNameError, "no joint 'm9.joint'", "m0.joint"):
         one.push(Push(1.0, "m9.joint", 1.0))
+    with complains(UnknownNameError, "no module 'm9'", "m0"):
+        one.push(Push(1.0, module="m9", force=(1.0, 0.0, 0.0)))
     for wrong in ({"step": 0.0}, {"mass_factor": -1}, {"noise_q": -1.0}, {"torque": 0.0},
                   {"gravity": "down"}, {"seed": -1}):  # fmt: skip
         with complains(StateError, next(iter(wrong))):

@@ -473,12 +473,13 @@ def test_a_robot_below_the_ground_is_refused_and_may_come_again_from_above():
     assert one.state.q[2] == 0.3
 
 
-def test_masses_of_the_plant_differ_by_their_factor():
-    one = giusti("ba", mass_factor=1.5)
+@pytest.mark.parametrize("factor", [1.5, 2.0])
+def test_masses_of_the_plant_differ_by_their_factor(factor):
+    one = giusti("ba", mass_factor=factor)
     one.plug(("base", "out"), ("m0", "in"))
     q = np.array([0.2, 0.7])
     weight = mr.examples.arm("ba").model("physical").gravity_torque(q)
-    np.testing.assert_allclose(one.state.model.gravity_torque(q), 1.5 * weight)
+    np.testing.assert_allclose(one.state.model.gravity_torque(q), factor * weight)
 
 
 def test_noise_is_drawn_for_each_joint_and_from_the_seed():

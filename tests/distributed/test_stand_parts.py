@@ -123,6 +123,8 @@ def test_contacts_a_tenth_of_a_millimeter_apart_are_one_and_regions_have_their_m
     corners = {tuple(corner) for corner in np.round(region.corners, 9)}
     assert corners == {(0.9, 0.1), (0.9, 0.3), (0.7, 0.3), (0.7, 0.1)}
     assert standing.ground_region(T, -rows * 0.0, 0.1).corners.tolist() == [[1.0, 0.0]]
+    plain, below = (standing.ground_region(np.eye(4), rows - e, 0.1) for e in (0.0, 1e-9))
+    assert below is plain  # zero and what is next to nothing below it are the same place
 
 
 # -- contact sensors -------------------------------------------------------------------------------

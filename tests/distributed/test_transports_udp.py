@@ -132,14 +132,14 @@ def test_datagrams_of_other_machines_are_refused_and_counted():
 
 def test_garbage_strangers_and_oversized_datagrams_are_ignored_and_counted(pair):
     one, other = pair
-    garbage = [b"", b"\x00", b"\xff", b"\x09in", bytes(range(65, 200))]
-    thrown(other.address, *garbage, b"\x02inforged", b"\x04nonex")
+    garbage = [b"", b"\x00", b"\xff", b"\x09in", b"\x03in", bytes(range(65, 200))]
+    thrown(other.address, *garbage, b"\x02inforged", b"\x04nonex", b"\x02in")
     thrown(other.address, b"\x02in" + bytes(LARGEST_PAYLOAD + 110), bytes(60_000))
     one.send([Message("out", b"true")])
     found = []
     until(lambda: found.extend(other.receive()) or found)
     assert found == [Message("in", b"true")]
-    assert other.refused == {"garbage": 5, "stranger": 2, "oversized": 2}
+    assert other.refused == {"garbage": 6, "stranger": 3, "oversized": 2}
 
 
 def test_a_neighbour_can_speak_only_through_the_port_it_is_plugged_into(pair):

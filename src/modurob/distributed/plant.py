@@ -284,10 +284,12 @@ class Plant:
         viscous = model.viscous + self.options.friction + np.where(stuck, STUCK_FRICTION, 0.0)
         return replace(model, viscous=viscous, organism=None, options=None)
 
-    def _become(self, state: BodyState | None) -> None:
-        """Go on with another robot."""
-        if state is not None and state.model.nv:
-            state, self._contact = self._standing(state)  # an error leaves all as it was
+    def _become(self, state: BodyState | None, *, lift: bool = False) -> None:
+        """Go on with another robot, lifted out of the ground or refused if it begins in there."""
+        if state is None:
+            self._contact = None
+        elif state.model.nv:
+            state, self._contact = self._standing(state, lift)  # an error leaves all as it was
         self.state, self._integrator, self._place = state, None, {}
         if state is None:
             return
@@ -307,12 +309,12 @@ class Plant:
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
         self._tau = np.zeros(model.nv)
 
-    def _standing(self, state: BodyState) -> tuple[BodyState, GroundContact | None]:
+    def _standing(self, state: BodyState, lift: bool) -> tuple[BodyState, GroundContact | None]:
         """The robot on the ground, which stays as it was under a robot that has changed."""
         ground, before = self.options.ground, [self._contact] if self._contact else []
         if not isinstance(ground, Ground):
             return state, None
-        step = self.options.step
+        ground, step = replace(ground, lift=ground.lift or lift), self.options.step
         found = GroundContact(ground, state.model, state.organism, state.q, step, before)
         if not before:
             state = replace(state, q=found.started(state.q))
@@ -427,8 +429,11 @@ class Plant:
         self._pushes = [push for push in self._pushes if push.until > self.t]
 
     def _set_to_rest(self, state: BodyState) -> None:
-        self._pushes, self._commands = [], {}
-        self._become(replace(state, q=state.model.neutral(), v=np.zeros(state.model.nv)))
+        self._pushes, self._commands, self._contact = [], {}, None
+        q = state.model.neutral()
+        if state.model.free_base:
+            q[: len(self._pose)] = self._pose
+        self._become(replace(state, q=q, v=np.zeros(state.model.nv)), lift=True)
 
     def _forces(self, state: BodyState) -> np.ndarray:
         """(nv,) of motors and pushes. [N m, N]"""
