@@ -236,6 +236,11 @@ def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
     assert names == (["J1"] if rounding else ["J1_x", "J1_xy", "J1_y", "J1_z"])
 
 
+@pytest.mark.parametrize("text", ["1.1", "-0.03", "2.049", "8.0001", "1/3", "-22/7", "1/65"])
+def test_short_fractions_are_found_behind_their_floats(text):
+    assert _rational(float(Fraction(text))) == Fraction(text)
+
+
 def test_friction_acts_on_joints_and_not_on_a_free_base():
     organism = examples.double_pendulum().with_parameters(viscous=0.5)
     equations = organism.equations("physical", "free", symbols="none")
