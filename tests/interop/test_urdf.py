@@ -54,6 +54,7 @@ def test_a_urdf_of_others_has_the_masses_and_poses_that_pinocchio_finds(read, tm
 def test_a_urdf_keeps_its_joints_and_looks(read):
     kind = read(ARM)
     assert (kind.name, kind.title) == ("two_link_arm", "two.link arm")
+    assert kind.size == 0.4  # from upper to lower, the longest step
     assert [body.name for body in kind.bodies] == ["base_link", "upper", "lower", "slider", "tool"]
     shoulder, elbow, lift, flange = kind.joints
     assert (shoulder.lower, shoulder.upper) == (-1.5, 2)
@@ -237,6 +238,11 @@ def test_a_long_number_is_refused_at_once(read, text):
     with complains(FileError, "arm.urdf", "'shoulder'", "3 numbers"):
         read(ARM.replace('<axis xyz="0 1 1"/>', f'<axis xyz="{text}"/>'))
     assert time.perf_counter() - start < SOON
+
+
+def test_a_mistake_in_xml_is_found_by_its_line_and_column(read):
+    with complains(FileError, "not valid XML at line 2, column 8: mismatched tag"):
+        read("<robot>\n  <a></b>\n</robot>")  # b is the eighth character
 
 
 def test_a_large_robot_is_read_soon(read):
