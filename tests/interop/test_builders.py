@@ -512,6 +512,7 @@ def test_modules_without_shapes_touch_as_cubes_and_virtual_ones_not_at_all():
 def test_contacts_have_the_friction_of_the_ground_against_sliding_alone():
     engine = MujocoModel(CRAB.model(), CRAB, mr.Ground(friction=0.4))
     assert engine.geom_body[0] == -1
+    assert engine.peer.nsensor == 0  # those are for files
     np.testing.assert_array_equal(engine.peer.geom_friction - [0.4, 0.0, 0.0], 0.0)
 
 

@@ -157,6 +157,7 @@ def test_quarter_turns_have_plain_angles():
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1"/>', ["'shoulder'", "xyz", "3 numbers", "'0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="a b c"/>', ["3 numbers", "'a b c'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="nan 0 1"/>', ["3 numbers", "'nan 0 1'"]),
+        ('<axis xyz="0 1 1"/>', '<axis xyz="inf 0 1"/>', ["3 numbers", "'inf 0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0,1 1 1"/>', ["no comma", "'0,1 1 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1_0 1"/>', ["3 numbers", "'0 1_0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 \u0661 1"/>', ["3 numbers"]),

@@ -199,6 +199,13 @@ def test_only_functions_have_a_space_before_them(entry, waves):
     assert text.count(f'rspace="{THIN}"') == waves == len(re.findall("<mi>(?:sin|cos)</mi>", text))
 
 
+def test_a_minus_sign_before_a_function_has_a_space_after_it():
+    """As in TeX, where the sign of a single term is no operator."""
+    x, y = sympy.symbols("x y")
+    assert MathMl([]).doprint(-sympy.sin(x)).startswith(f'<mrow><mo rspace="{THIN}">&#8722;</mo>')
+    assert THIN not in MathMl([]).doprint(-x * y)
+
+
 def test_remarks_and_lists_appear_where_there_is_something_to_say():
     markdown = PENDULUM.markdown()
     assert "\nM is symmetric.\n" in markdown
