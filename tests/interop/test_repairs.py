@@ -507,6 +507,11 @@ def test_a_flaw_of_a_module_set_is_refused_or_repaired(tmp_path, change, refusal
     assert holds(kind)
 
 
+def test_a_long_type_of_a_shape_is_cut_in_the_warning(tmp_path):
+    _, (line,) = cobra(tmp_path, lambda m: m["bodies"][0].update(visual=[{"type": "x" * 30}]))
+    assert f"a {'x' * 20} of body 'proximal'" in line
+
+
 @pytest.mark.parametrize("numbers", ["0,1,1", "0, 1,1", "0,1, 1", "0 1,1"])
 def test_commas_without_a_space_may_be_decimal_ones(tmp_path, numbers):
     path = tmp_path / "arm.urdf"

@@ -293,6 +293,14 @@ def test_encodings_that_are_not_read_are_named(tmp_path, encoding):
         read_urdf(tmp_path / "arm.urdf")
 
 
+def test_the_reason_of_an_encoding_is_told_in_up_to_200_characters(read):
+    with complains(FileError, "not readable as XML: ") as told:
+        read(f'<?xml version="1.0" encoding="{"x" * 300}"?><robot/>')
+    reason = told.message.partition("not readable as XML: ")[2]
+    assert len(reason) == 200
+    assert reason.startswith("unknown encoding: xxx")
+
+
 def test_names_that_xml_must_escape_are_kept(tmp_path):
     write_urdf(examples.crab(), tmp_path / "it.urdf", name='<"A&B">')
     assert read_urdf(tmp_path / "it.urdf").title == '<"A&B">'
