@@ -228,6 +228,15 @@ def test_numbers_of_joints_and_inertias_are_named_after_them():
     assert any(name.endswith("_x") for name in uneven if name[0] == "J")
 
 
+@pytest.mark.parametrize(("x", "y"), [(1, 1), (-1, 1), (2, -2), (-3, -3), (0, -5), (-4, 0), (3, 4)])
+def test_directions_are_on_the_unit_circle_exactly(x, y):
+    cosine, sine = _unit_pair(float(x), float(y))
+    assert cosine**2 + sine**2 == 1
+    np.testing.assert_allclose(
+        [float(cosine), float(sine)], np.array([x, y]) / np.hypot(x, y), atol=1e-15
+    )
+
+
 @pytest.mark.parametrize(("off", "rounding"), [(0.9e-12, True), (1e-12, False)])
 def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
     """Of one: twice a number, beside a whole one; a product of inertia, beside the largest."""
