@@ -42,6 +42,20 @@ def test_jacobians_by_all_entries_equal_differences(name, base):
 
 @pytest.mark.parametrize("base", cases.BASES)
 @pytest.mark.parametrize("name", cases.NAMES)
+def test_states_that_are_refused_have_results_of_the_same_shapes(name, base):
+    bound = DifferentiableFunction(cases.model(base), name, cases.options(name, base))
+    arrays = cases.states(name, base)
+    refused = [np.full(x.shape, np.nan) for x in arrays]
+    for whole, compute in ((bound.value, bound.value_or_nan),
+                           (lambda *x: [b for row in bound.jacobians(*x) for b in row],
+                            bound.jacobians_or_nan)):  # fmt: skip
+        found = compute(*refused)
+        assert [x.shape for x in found] == [x.shape for x in whole(*arrays)]
+        assert all(np.isnan(x).all() for x in found)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
+@pytest.mark.parametrize("name", cases.NAMES)
 def test_states_of_any_batch_have_the_jacobians_of_rows(name, base):
     bound = DifferentiableFunction(cases.model(base), name, cases.options(name, base))
     arrays = cases.states(name, base)

@@ -509,6 +509,13 @@ def test_modules_without_shapes_touch_as_cubes_and_virtual_ones_not_at_all():
         assert names == ["m1"] * len(on_rail.kind("m1").shapes)
 
 
+def test_contacts_have_the_friction_of_the_ground_against_sliding_alone():
+    engine = MujocoModel(CRAB.model(), CRAB, mr.Ground(friction=0.4))
+    assert engine.geom_body[0] == -1
+    assert engine.peer.nsensor == 0  # those are for files
+    np.testing.assert_array_equal(engine.peer.geom_friction - [0.4, 0.0, 0.0], 0.0)
+
+
 def test_what_mujoco_refuses_is_told_in_one_line():
     with complains(mr.StateError, "MuJoCo refuses this model: XML Error", "'none'"):
         MujocoModel(CRAB.model(), CRAB, integrator="none")

@@ -216,6 +216,11 @@ def test_fields_are_those_that_cobra_knows(written):
         assert joint["frictionViscous"] == 3.0
 
 
+def test_no_zero_of_a_written_set_has_a_minus_sign(tmp_path):
+    write_cobra_modules([*catalog.values(), WRIST, PICKY], tmp_path / "m.json")
+    assert not re.search(r"-0\.0\b", (tmp_path / "m.json").read_text())
+
+
 def test_connectors_mate_as_the_ports_do(tmp_path):
     """CoBRA's rule, type and size equal and genders m-f or h-h, against ours."""
     kinds = [*catalog.values(), WRIST, PICKY]
@@ -553,12 +558,13 @@ def test_an_edited_joint_moves_all_that_hangs_on_it(written):
     assert_same_robot(edited, CobraTree(modules, assembly), in_cobra)
 
 
-def test_connectors_that_are_turned_on_both_sides_add_up(written):
+@pytest.mark.parametrize(("turns", "turn"), [((180, 90), 270), ((270, 180), 90), ((90, 270), 0)])
+def test_connectors_that_are_turned_on_both_sides_add_up(written, turns, turn):
     superbots = Organism.start("superbot").dock("m0", 4, "m1", 1)
     modules, assembly, path, assembly_path = written(superbots)
-    assembly["moduleConnection"] = [[0, "4@180", 1, "1@90"]]
+    assembly["moduleConnection"] = [[0, f"4@{turns[0]}", 1, f"1@{turns[1]}"]]
     organism = read_cobra_assembly(dump(assembly_path, assembly), path)
-    assert organism.docking("m1").turn == 270
+    assert organism.docking("m1").turn == turn
     assert_same_robot(organism, CobraTree(modules, assembly))
 
 

@@ -21,6 +21,7 @@ from modurob.interop.cobra_records import (
     ConnectorRecord,
     LimitsRecord,
 )
+from modurob.interop.cobra_writer import label_id
 from modurob.interop.conventions import to_name
 from modurob.modules.datasheet import validated
 from oracles import complains
@@ -321,6 +322,11 @@ def test_connectors_called_by_numbers_have_them_as_sides(names, labels, sides):
     found = [_label(name) for name in names]
     assert found == [to_name(x) if isinstance(x, str) else x for x in labels]
     assert [*_sides(found).values()] == sides
+
+
+@pytest.mark.parametrize("label", [5, 12, -3, "_5", "_12", "_5a", "in"])
+def test_labels_of_ports_come_back_through_names_of_connectors(label):
+    assert _label(label_id(label)) == label
 
 
 def test_long_types_of_connectors_leave_room_for_size_and_gender(files, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import polar
 
 from modurob import Body, DatasheetError
-from modurob.interop.conventions import Names, Repairs, checked_rotation, to_name
+from modurob.interop.conventions import Names, Repairs, checked_rotation, hex_color, to_name
 from modurob.interop.xml_files import read_numbers
 from modurob.spatial import so3
 from oracles import complains
@@ -56,3 +56,7 @@ def test_names_that_are_cut_alike_get_numbers_within_their_length():
     assert found == ["a" * 64, "a" * 62 + "_2", "a" * 62 + "_3"]
     assert [names("a" * 64 + end) for end in "zx"] == [found[2], found[0]]  # as before
     assert len(repairs.made) == 2
+
+
+def test_colors_beyond_their_range_are_the_nearest_within():
+    assert hex_color((1.5, -0.25, 0.6, 0.5)) == "#ff0099"

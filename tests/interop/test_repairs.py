@@ -433,6 +433,7 @@ def cobra(tmp_path, change, strict=False):
 
 
 SPHERE = {"type": "sphere", "parameters": {"r": 0.0}}
+NONE = np.zeros((3, 3)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -457,6 +458,18 @@ SPHERE = {"type": "sphere", "parameters": {"r": 0.0}}
             lambda kind: kind.bodies[0].center_of_mass == (0, 0, 0),
         ),
         (
+            lambda m: m["bodies"][0].pop("inertia"),
+            "inertia: field required",
+            "it is zero",
+            lambda kind: not np.any(kind.bodies[0].inertia) and kind.bodies[0].mass > 0,
+        ),
+        (
+            lambda m: [m["bodies"][0].pop("mass"), m["bodies"][0].update(inertia=NONE)],
+            "mass: field required",
+            "it is zero",
+            lambda kind: kind.bodies[0].mass == 0,
+        ),
+        (
             lambda m: m["joints"][0].update(limits={"positionLower": 0.0, "positionUpper": 0.0}),
             "limits are 0 and 0",
             "it has no limits",
@@ -475,7 +488,16 @@ SPHERE = {"type": "sphere", "parameters": {"r": 0.0}}
             lambda kind: not [s for s in kind.shapes if s.body == "proximal"],
         ),
     ],
-    ids=["inertia", "asymmetric", "r_com", "limits 0 0", "size 0", "unknown shape"],
+    ids=[
+        "inertia",
+        "asymmetric",
+        "r_com",
+        "no inertia",
+        "no mass",
+        "limits 0 0",
+        "size 0",
+        "unknown shape",
+    ],
 )
 def test_a_flaw_of_a_module_set_is_refused_or_repaired(tmp_path, change, refusal, repair, holds):
     with complains(FileError, "m.json", refusal):
@@ -483,6 +505,11 @@ def test_a_flaw_of_a_module_set_is_refused_or_repaired(tmp_path, change, refusal
     kind, (line,) = cobra(tmp_path, change)
     assert repair in line
     assert holds(kind)
+
+
+def test_a_long_type_of_a_shape_is_cut_in_the_warning(tmp_path):
+    _, (line,) = cobra(tmp_path, lambda m: m["bodies"][0].update(visual=[{"type": "x" * 30}]))
+    assert f"a {'x' * 20} of body 'proximal'" in line
 
 
 @pytest.mark.parametrize("numbers", ["0,1,1", "0, 1,1", "0,1, 1", "0 1,1"])

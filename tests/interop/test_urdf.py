@@ -54,6 +54,7 @@ def test_a_urdf_of_others_has_the_masses_and_poses_that_pinocchio_finds(read, tm
 def test_a_urdf_keeps_its_joints_and_looks(read):
     kind = read(ARM)
     assert (kind.name, kind.title) == ("two_link_arm", "two.link arm")
+    assert kind.size == 0.4  # from upper to lower, the longest step
     assert [body.name for body in kind.bodies] == ["base_link", "upper", "lower", "slider", "tool"]
     shoulder, elbow, lift, flange = kind.joints
     assert (shoulder.lower, shoulder.upper) == (-1.5, 2)
@@ -156,6 +157,7 @@ def test_quarter_turns_have_plain_angles():
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1"/>', ["'shoulder'", "xyz", "3 numbers", "'0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="a b c"/>', ["3 numbers", "'a b c'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="nan 0 1"/>', ["3 numbers", "'nan 0 1'"]),
+        ('<axis xyz="0 1 1"/>', '<axis xyz="inf 0 1"/>', ["3 numbers", "'inf 0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0,1 1 1"/>', ["no comma", "'0,1 1 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1_0 1"/>', ["3 numbers", "'0 1_0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 \u0661 1"/>', ["3 numbers"]),
@@ -239,6 +241,11 @@ def test_a_long_number_is_refused_at_once(read, text):
     assert time.perf_counter() - start < SOON
 
 
+def test_a_mistake_in_xml_is_found_by_its_line_and_column(read):
+    with complains(FileError, "not valid XML at line 2, column 8: mismatched tag"):
+        read("<robot>\n  <a></b>\n</robot>")  # b is the eighth character
+
+
 def test_a_large_robot_is_read_soon(read):
     """The largest that is allowed, as a chain: checking it takes the square of its length."""
     links = "".join(f"<link name='l{k}'/>" for k in range(1000))
@@ -284,6 +291,14 @@ def test_encodings_that_are_not_read_are_named(tmp_path, encoding):
     (tmp_path / "arm.urdf").write_text(text, encoding="ascii")
     with complains(FileError, "arm.urdf", "encoding"):
         read_urdf(tmp_path / "arm.urdf")
+
+
+def test_the_reason_of_an_encoding_is_told_in_up_to_200_characters(read):
+    with complains(FileError, "not readable as XML: ") as told:
+        read(f'<?xml version="1.0" encoding="{"x" * 300}"?><robot/>')
+    reason = told.message.partition("not readable as XML: ")[2]
+    assert len(reason) == 200
+    assert reason.startswith("unknown encoding: xxx")
 
 
 def test_names_that_xml_must_escape_are_kept(tmp_path):

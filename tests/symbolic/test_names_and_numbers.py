@@ -199,6 +199,13 @@ def test_only_functions_have_a_space_before_them(entry, waves):
     assert text.count(f'rspace="{THIN}"') == waves == len(re.findall("<mi>(?:sin|cos)</mi>", text))
 
 
+def test_a_minus_sign_before_a_function_has_a_space_after_it():
+    """As in TeX, where the sign of a single term is no operator."""
+    x, y = sympy.symbols("x y")
+    assert MathMl([]).doprint(-sympy.sin(x)).startswith(f'<mrow><mo rspace="{THIN}">&#8722;</mo>')
+    assert THIN not in MathMl([]).doprint(-x * y)
+
+
 def test_remarks_and_lists_appear_where_there_is_something_to_say():
     markdown = PENDULUM.markdown()
     assert "\nM is symmetric.\n" in markdown
@@ -221,6 +228,15 @@ def test_numbers_of_joints_and_inertias_are_named_after_them():
     assert any(name.endswith("_x") for name in uneven if name[0] == "J")
 
 
+@pytest.mark.parametrize(("x", "y"), [(1, 1), (-1, 1), (2, -2), (-3, -3), (0, -5), (-4, 0), (3, 4)])
+def test_directions_are_on_the_unit_circle_exactly(x, y):
+    cosine, sine = _unit_pair(float(x), float(y))
+    assert cosine**2 + sine**2 == 1
+    np.testing.assert_allclose(
+        [float(cosine), float(sine)], np.array([x, y]) / np.hypot(x, y), atol=1e-15
+    )
+
+
 @pytest.mark.parametrize(("off", "rounding"), [(0.9e-12, True), (1e-12, False)])
 def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
     """Of one: twice a number, beside a whole one; a product of inertia, beside the largest."""
@@ -234,6 +250,11 @@ def test_numbers_are_rounding_errors_below_a_trillionth(off, rounding):
     _inertia(inertia, ("1",), "m1", words)
     names = [q.name for q in words.quantities]
     assert names == (["J1"] if rounding else ["J1_x", "J1_xy", "J1_y", "J1_z"])
+
+
+@pytest.mark.parametrize("text", ["1.1", "-0.03", "2.049", "8.0001", "1/3", "-22/7", "1/65"])
+def test_short_fractions_are_found_behind_their_floats(text):
+    assert _rational(float(Fraction(text))) == Fraction(text)
 
 
 def test_friction_acts_on_joints_and_not_on_a_free_base():

@@ -148,6 +148,7 @@ def test_polynomials_do_not_mix_with_what_is_no_number():
     assert x / 0.5 == x + x
     assert Trig.number(0.1) == Fraction(1, 10)
     assert x - x == 0
+    assert (3 - x) + x == 3
     assert x * 0 == 0
 
 
@@ -166,7 +167,14 @@ def test_coefficients_are_changed_one_by_one():
 
 @pytest.mark.parametrize(
     ("coefficients", "scale", "expected"),
-    [((4,), 6, {2}), ((4, 6), 8, {2, 3}), ((3, 4), 6, {3, 4}), ((5,), 1, {5}), ((7,), 7, {1})],
+    [
+        ((4,), 6, {2}),
+        ((4, 6), 8, {2, 3}),
+        ((3, 4), 6, {3, 4}),
+        ((5,), 1, {5}),
+        ((7,), 7, {1}),
+        ((6,), 2, {3}),
+    ],
 )
 def test_fractions_are_in_lowest_terms(coefficients, scale, expected):
     from modurob.symbolic.trigonometric import _reduced

@@ -334,6 +334,7 @@ def test_one_entry_is_written_alone():
     assert "sin" in PENDULUM.markdown("N[2]")
     still = PENDULUM.substitute(dq1=0)
     assert still.data("C[2,2]")["entries"] == {"C[2,2]": "0"}  # asked for
+    assert still.text("C[2,2]").startswith("C[2,2] = 0\n")
     assert "C[2,2]" not in still.data()["entries"]
     assert "C[2,2]" in PENDULUM.data()["entries"]
 

@@ -126,4 +126,6 @@ def test_a_whole_matrix_counts_its_own_terms_and_a_document_those_of_all():
     for written in (getattr(equations[24], name) for name in asked):
         with complains(SizeError, "about 25 terms"):
             written()
+    with complains(SizeError, "about 25 terms"):
+        equations[24].evaluate([0, 0], [0, 0])
     assert equations[25].text().startswith("M[1,1] = ")

@@ -297,7 +297,7 @@ def _organism(record: AssemblyRecord, kinds: Mapping[str, ModuleType]) -> Organi
     if record.base_connection:
         if len(record.base_connection) > 1:
             raise FileError("there are several baseConnections; modurob reads one")
-        base, id = record.base_connection[0][:2]
+        base, id = record.base_connection[0]
         members[_index(base, members)], T_base = _standing(members[_index(base, members)], id)
     pose = record.base_pose[0] if record.base_pose else np.eye(4)
     pose = se3.pose(checked_rotation(pose[:3, :3], "basePose"), pose[:3, 3])

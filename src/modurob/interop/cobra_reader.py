@@ -151,7 +151,7 @@ def _body(body: BodyRecord, T: np.ndarray, names: Names, repairs: Repairs) -> di
     return {
         "name": name,
         "mass": mass,
-        "center_of_mass": tuple((R @ center + T[:3, 3] + 0.0).tolist()),
+        "center_of_mass": tuple((R @ center + T[:3, 3]).tolist()),
         "inertia": symmetric(R @ inertia @ R.T),
     }
 
@@ -170,7 +170,7 @@ def _joint(
     if joint.type == "fixed":
         return fields
     return fields | {
-        "axis": tuple((crossing.axis + 0.0).tolist()),
+        "axis": tuple(crossing.axis.tolist()),
         **limits_of(joint.limits.lower, joint.limits.upper, f"joint '{name}'", repairs),
         "viscous": joint.viscous,
         "coulomb": joint.coulomb,
@@ -182,7 +182,7 @@ def _joint(
 def _port(
     connector: ConnectorRecord, body: str, T: np.ndarray, side: int, names: Names
 ) -> dict[str, Any]:
-    pose = T @ _checked(connector.pose, f"the pose of connector '{connector.id}'") + 0.0
+    pose = T @ _checked(connector.pose, f"the pose of connector '{connector.id}'")
     gender, size = connector.gender[0], "x".join(f"{s:.12g}" for s in connector.size)
     kind = to_name(connector.type or "connector")[:LONGEST_TYPE]
     stem = f"{kind}-size{size.replace('.', 'p')}" if size else kind

@@ -141,7 +141,7 @@ def _body(kind: ModuleType, index: int) -> dict[str, Any]:
 
 
 def _connector(id: str, T: np.ndarray, type: str, size: list[float], gender: str) -> dict[str, Any]:
-    return {"ID": id, "pose": T.tolist(), "gender": gender, "type": type, "size": size}
+    return {"ID": id, "pose": (T + 0.0).tolist(), "gender": gender, "type": type, "size": size}
 
 
 def _joint(joint: Joint) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _frame_along(axis: np.ndarray) -> np.ndarray:
         return np.eye(3)
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
     x /= np.linalg.norm(x)
-    return np.stack([x, np.cross(axis, x), axis], axis=-1) + 0.0
+    return np.stack([x, np.cross(axis, x), axis], axis=-1)
 
 
 def _geometry(shape: Shape | Mesh) -> dict[str, Any]:

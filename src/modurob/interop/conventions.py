@@ -250,7 +250,7 @@ def rpy_of(R: np.ndarray) -> tuple[float, float, float]:
     c, s = (0.0 if abs(x) < so3.SNAP_TOLERANCE else x for x in (math.cos(yaw), math.sin(yaw)))
     pitch = math.atan2(-zx, c * xx + s * yx)
     roll = math.atan2(s * xz - c * yz, c * yy - s * xy)
-    return roll + 0.0, pitch + 0.0, yaw + 0.0
+    return roll, pitch, yaw
 
 
 @lru_cache(maxsize=CACHED_ANGLES)
@@ -270,12 +270,12 @@ def checked_rotation(R: np.ndarray, what: str) -> np.ndarray:
 
 def position_and_rpy(T: np.ndarray) -> dict[str, tuple[float, ...]]:
     """A pose as the fields of a datasheet."""
-    return {"position": tuple((T[:3, 3] + 0.0).tolist()), "rpy": rpy_of(T[:3, :3])}
+    return {"position": tuple(T[:3, 3].tolist()), "rpy": rpy_of(T[:3, :3])}
 
 
 def symmetric(I: np.ndarray) -> list[list[float]]:  # noqa: E741
     """An inertia without the rounding that turning it has left."""
-    return (I / 2 + I.T / 2 + 0.0).tolist()
+    return (I / 2 + I.T / 2).tolist()
 
 
 def checked_inertia(

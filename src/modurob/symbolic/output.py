@@ -92,7 +92,7 @@ class MathMl(MathMLPresentationPrinter):
         return row
 
     def doprint(self, expr: Any) -> str:
-        return super().doprint(expr).replace("<mo>-</mo>", "<mo>&#8722;</mo>")  # no hyphen
+        return super().doprint(expr).replace(">-</mo>", ">&#8722;</mo>")  # no hyphen
 
     def _print_Pow(self, e: Any) -> Any:
         """A power of a symbol with its exponent above the subscript, not above all of it."""
