@@ -242,6 +242,11 @@ def test_settings_that_differ_are_quoted_up_to_80_characters(whole_search, tmp_p
     path.write_bytes(whole_search[1])
     with complains(FileError, f"another task: walk, not {'x' * 80};"):
         evolve(replace(TASK, name="x" * 81), **RUN, checkpoint=path)
+    data = json.loads(whole_search[1])
+    data["settings"]["task"] = "y" * 81
+    path.write_text(json.dumps(data))
+    with complains(FileError, f"another task: {'y' * 80}, not walk;"):
+        evolve(TASK, **RUN, checkpoint=path)
 
 
 def test_settings_tell_tasks_on_other_fields_and_with_other_arguments_apart():
