@@ -694,6 +694,24 @@ def test_waves_keep_copies_that_nothing_can_change():
             mr.JointWaves(**{"amplitude": np.zeros((2, 3)), **given})
 
 
+def test_bodies_with_a_fixed_base_are_not_set_down_on_the_ground(fixed):
+    for ground in (mr.Ground(height=-5.0), mr.Ground(height=-5.0, lift=True)):
+        stepper = fixed.stepper(1e-4, ground)
+        q = stepper.q.copy()
+        np.testing.assert_array_equal(q, np.zeros(q.shape))
+        stepper.restart(np.ones(len(fixed), dtype=bool), q + 0.1, stepper.v)
+        np.testing.assert_array_equal(stepper.q, q + 0.1)
+
+
+def test_only_bodies_with_round_shapes_roll():
+    """Also where a shorter one comes after a longer one in the tables."""
+    arm, boxes = mr.examples.arm("babab"), mr.Organism.start("superbot")
+    for bodies in ([arm, boxes], [boxes, arm]):
+        tables = mr.Population(bodies, "physical", "fixed").tables
+        assert tables.count.tolist() == [6 if body is arm else 4 for body in bodies]
+        assert tables.rolls().tolist() == [body is arm for body in bodies]
+
+
 def test_a_stepper_may_restart_none_and_takes_one_step_or_more(cubes):
     stepper = cubes.stepper(ground=mr.Ground())
     q, v = stepper.q.copy(), stepper.v.copy()
