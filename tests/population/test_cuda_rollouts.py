@@ -375,6 +375,34 @@ def test_cuda_without_cupy_says_what_to_install(cubes):
         population.rollout(0.01, target="cuda")
 
 
+def test_kernels_have_room_for_the_corners_and_forks_of_the_largest_body(cubes):
+    """A bit for each corner of a link, in whole words of 32."""
+    words, forks = [], []
+    for k in range(len(cubes)):
+        n, tables = int(cubes.tables.count[k]), cubes.tables
+        words.append(sum(-(-int(x) // 32) for x in tables.corner_count[tables.row[k, :n]]))
+        parent, count = tables.parent[k, :n].tolist(), []
+        for link in range(n):
+            way = [link]
+            while way[-1] > 0:
+                way.append(parent[way[-1]])
+            count.append(sum(parent.count(each) > 1 for each in way))
+        forks.append(max(count))
+    device = DeviceTables(cubes.tables)
+    shape = device.shape("float32", with_points=True)
+    assert (shape.masks, shape.forks, shape.links) == (
+        max(words),
+        max(forks),
+        max(cubes.joints) + 1,
+    )
+    assert cubes.tables.corner_count.max() > 32
+    assert max(forks) > 0
+    assert device.shape("float32", with_points=False).masks == 0
+    np.testing.assert_array_equal(device.forks, np.array(forks)[device.order])
+    assert not shape.prismatic
+    assert not shape.rotor
+
+
 def test_the_largest_bodies_come_first_and_alike_ones_are_together(cubes):
     bodies = [cubes.organism(k) for k in (0, 9, 1, 0, 5, 9)]
     population = mr.Population(bodies)

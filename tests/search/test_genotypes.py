@@ -503,6 +503,27 @@ def test_modules_that_overlap_in_space_are_refused():
             "gene 0 has kind 'backbone', which its space lacks: kinds are scout",
         ),
         (lambda data: {**data, "space": {**data["space"], "kinds": ["cube"]}}, "cube"),
+        *(
+            (
+                lambda data, key=key, numbers=numbers: {
+                    **data,
+                    "space": {**data["space"], key: numbers},
+                },
+                f"space.{key}",
+            )
+            for key, two in (("modules", [2, 7]), ("frequency", [0.5, 2.0]))
+            for numbers in (two[:1], [*two, two[1]])
+        ),
+        *(
+            (
+                lambda data, wave=wave: {
+                    **data,
+                    "genes": [{**data["genes"][0], "waves": [wave]}, *data["genes"][1:]],
+                },
+                "genes[0].waves[0]",
+            )
+            for wave in ([0.1, 0.0], [0.1, 0.0, 0.0, 0.0])
+        ),
         (lambda data: {**data, "space": {**data["space"], "offset": 0.7}}, "from 0 to 0.4"),
     ],
 )
