@@ -300,6 +300,19 @@ def test_blocks_of_large_bodies_have_fewer_and_fit_side_by_side(bodies):
     assert bodies == 1 or lanes[-2] > 2 * lanes[0]
 
 
+def test_blocks_are_no_more_than_run_at_the_same_time_where_there_is_room():
+    size = np.array([2, 2, 2])
+    for blocks, room, slots, places in (
+        (3, 100, [0, 32, 64], [0, 0, 0]),
+        (2, 100, [0, 1, 32], [0, 2, 0]),
+        (1, 100, [0, 1, 2], [0, 2, 4]),
+        (1, 4, [0, 1, 32], [0, 2, 0]),  # numbers for two bodies
+        (1, 3, [0, 32, 64], [0, 0, 0]),
+    ):
+        found = block_slots(size, blocks, room)
+        assert [each.tolist() for each in found] == [slots, places]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bodies_that_do_not_fit_into_shared_memory_lie_in_that_of_their_threads(
     cubes, launcher, monkeypatch, dtype
