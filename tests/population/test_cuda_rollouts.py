@@ -416,6 +416,14 @@ def test_kernels_have_room_for_the_corners_and_forks_of_the_largest_body(cubes):
     assert not shape.rotor
 
 
+def test_kernels_have_what_some_body_needs(arms):
+    shape = DeviceTables(arms.tables).shape("float64", with_points=False)
+    assert (shape.free_base, shape.dtype) == (True, "float64")
+    assert (shape.prismatic, shape.rotor, shape.friction) == (True, True, True)
+    smooth = mr.Population([mr.examples.snake(2).with_parameters(viscous=0.0, coulomb=0.0)])
+    assert not DeviceTables(smooth.tables).shape("float64", with_points=False).friction
+
+
 def test_the_largest_bodies_come_first_and_alike_ones_are_together(cubes):
     bodies = [cubes.organism(k) for k in (0, 9, 1, 0, 5, 9)]
     population = mr.Population(bodies)

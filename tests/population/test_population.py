@@ -167,6 +167,16 @@ def test_groups_mix_trees_and_share_most(cubes):
     assert sorted({int(k) for part in groups for k in part.body.ravel()}) == list(range(len(cubes)))
 
 
+def test_groups_know_which_bodies_have_slides_and_rotors(arms):
+    """The second one has a slide by module C of Giusti, the third one by that of Chen."""
+    found = {}
+    for part in lane_groups(arms.tables, np.arange(4), width=4):
+        assert part.joints == part.link.shape[1] - 1
+        for body, slides, rotor in zip(part.body, part.slides, part.rotor, strict=True):
+            found |= {int(k): (int(np.sum(slides)), bool(rotor)) for k in body}
+    assert found == {0: (0, False), 1: (1, False), 2: (1, False), 3: (0, True)}
+
+
 def test_bodies_below_the_ground_are_lifted_if_that_is_asked_for(cubes):
     standing = cubes.rollout(0.02, ground=mr.Ground())
     q = np.zeros(standing.q.shape)
