@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from modurob.equations.closed_entries import coriolis_column, twists
 from modurob.equations.links import SLIP_SPEED, Placement, RigidLink, joint_pose
-from modurob.equations.passes import Base, JointState, run
+from modurob.equations.passes import Base, JointState, Quantity, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 
@@ -232,3 +232,36 @@ def test_a_wrong_number_of_results_is_told():
     quantity = QUANTITIES["energy"]._replace(result=(3,))
     with pytest.raises(TypeError, match=r"Energy gives 2 numbers where the shape \(3,\) has 3"):
         run(quantity, CASES["fixed"].links[:1], [], Base(Vec(GRAVITY)))
+
+
+def test_closed_forms_and_derivatives_alone_have_no_code_without_loops():
+    """The others are there on a GPU, as `Model.compile` says."""
+    loops = {name for name, quantity in QUANTITIES.items() if not quantity.straight_line}
+    assert loops == {
+        "closed_form_matrices", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
+    }  # fmt: skip
+    whole = Quantity(("q",), (3,), QUANTITIES["center_of_mass"].passes, "c", "A place.")
+    assert (whole.straight_line, whole.near) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("result", "per", "entries", "shape", "size"),
+    [
+        (("nv",), "joint", 1, (10,), 10),
+        ((6, "nv"), "joint", 6, (6, 10), 60),
+        (("bodies", 3, 4), "body", 12, (5, 3, 4), 60),
+        ((3,), "whole", 3, (3,), 3),
+    ],
+)
+def test_results_are_as_large_as_their_shape(result, per, entries, shape, size):
+    """Of four joints on a free base, and five bodies."""
+    some = QUANTITIES["energy"]._replace(result=result)
+    assert (some.per, some.entries, some.shape(4, True, 5)) == (per, entries, shape)
+    assert some.result_size(4, True, 5) == size
+    fixed = size - 6 * entries if per == "joint" else size
+    assert some.result_size(4, False, 5) == fixed
+    derivatives = QUANTITIES["forward_dynamics_derivatives"]
+    assert derivatives.per == "pair"
+    assert derivatives.shape(4, True, 5) == (3, 10, 10)
+    assert derivatives.result_size(4, True, 5) == 4 * 100  # the mass matrix besides
+    assert derivatives.result_size(4, False, 5) == 4 * 16

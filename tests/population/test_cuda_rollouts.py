@@ -1,12 +1,14 @@
 """Populations on a GPU: their CUDA text, compiled as C++ for the CPU, steps as every model does."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import modurob as mr
 from modurob.compiler.emit_population import MASK_BITS
+from modurob.population import cuda
 from modurob.population.cuda import CudaExecutor
 from modurob.population.device import WARP, DeviceTables, block_slots, depth_first
 from modurob.population.rollout import rises, task_of
@@ -116,6 +118,8 @@ def test_launches_and_chunks_of_memory_do_not_change_results(cubes, launcher, on
     np.testing.assert_array_equal(traced.trace[-1], traced.base_pose)
     assert len(traced.trace) == len(traced.times) == 4
     late = population.rollout(0.06, **given, begin=0.02)
+    np.testing.assert_array_equal(late.trace[0], whole.start_pose)
+    np.testing.assert_array_equal(late.trace[-1], late.base_pose)
     np.testing.assert_allclose(late.q, whole.q, rtol=0, atol=AFTER_STEPS["float64"])
     np.testing.assert_allclose(late.start_pose, traced.trace[1], rtol=0, atol=1e-12)
     monkeypatch.setattr(type(launcher), "free_bytes", 100)
@@ -233,6 +237,50 @@ def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
         population.forward_dynamics(q[:, :3], v, v, target="cuda")
 
 
+class ThereTensor:
+    """An array of another library than the launcher's, on a GPU."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_arrays_of_other_libraries_come_by_dlpack(cubes):
+    there = SimpleNamespace(ndarray=np.ndarray, asarray=np.asarray, from_dlpack=lambda x: x.array)
+    executor = CudaExecutor(cubes.tables, SimpleNamespace(xp=there))
+    q = np.ones((len(cubes), cubes.nq.max()))
+    found = executor._array(ThereTensor(q), 7, "float32")
+    np.testing.assert_array_equal(found, q)
+    assert found.dtype == np.float32
+
+
+def test_the_launcher_asks_cupy_for_the_gpu_and_compiles_a_kernel_once(monkeypatch):
+    made = []
+    attributes = {"MultiProcessorCount": 132, "MaxSharedMemoryPerMultiprocessor": 233472}
+    fake = SimpleNamespace(
+        cuda=SimpleNamespace(
+            Device=lambda: SimpleNamespace(attributes=attributes),
+            runtime=SimpleNamespace(memGetInfo=lambda: (1000, 5000)),  # free, of all
+        ),
+        get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 24),
+        RawKernel=lambda source, name, options: made.append((source, name, options)) or len(made),
+    )
+    monkeypatch.setattr(cuda, "cupy", lambda: fake)
+    launcher = cuda.CupyLauncher()
+    assert (launcher.processors, launcher.shared_bytes, launcher.free_bytes) == (132, 233472, 1024)
+    calls = [("a", ()), ("a", ["-DTHREADS=32"]), ("a", ("-DTHREADS=32",)), ("b", ()), ("a", ())]
+    assert [launcher.kernel(source, "k", options) for source, options in calls] == [1, 2, 2, 3, 1]
+    assert made == [("a", "k", ()), ("a", "k", ("-DTHREADS=32",)), ("b", "k", ())]
+
+
+def test_arrays_of_the_gpu_are_copied_and_others_are_not():
+    here = np.arange(3.0)
+    assert cuda._as_numpy(here) is here
+    assert cuda._as_numpy(SimpleNamespace(get=lambda: here)) is here
+
+
 @pytest.mark.parametrize("bodies", [1, 64, 4_096, 10_000, 30_000])
 def test_blocks_of_large_bodies_have_fewer_and_fit_side_by_side(bodies):
     blocks, room, rng = 1056, 7_000, np.random.default_rng(0)
@@ -250,6 +298,19 @@ def test_blocks_of_large_bodies_have_fewer_and_fit_side_by_side(bodies):
     assert (len(lanes) <= blocks) == fits == (bodies < 30_000)
     assert lanes[0] == {1: 1, 64: 1, 4_096: 2, 10_000: 5, 30_000: 8}[bodies]
     assert bodies == 1 or lanes[-2] > 2 * lanes[0]
+
+
+def test_blocks_are_no_more_than_run_at_the_same_time_where_there_is_room():
+    size = np.array([2, 2, 2])
+    for blocks, room, slots, places in (
+        (3, 100, [0, 32, 64], [0, 0, 0]),
+        (2, 100, [0, 1, 32], [0, 2, 0]),
+        (1, 100, [0, 1, 2], [0, 2, 4]),
+        (1, 4, [0, 1, 32], [0, 2, 0]),  # numbers for two bodies
+        (1, 3, [0, 32, 64], [0, 0, 0]),
+    ):
+        found = block_slots(size, blocks, room)
+        assert [each.tolist() for each in found] == [slots, places]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -275,6 +336,21 @@ def test_the_number_of_multiprocessors_does_not_change_results(cubes, launcher, 
         runs.append(cubes.rollout(0.03, **given))
     for name in ("q", "v", "work", "trace"):
         assert getattr(runs[0], name).tobytes() == getattr(runs[1], name).tobytes()
+
+
+def test_bodies_that_fill_the_gpu_lie_in_the_memory_of_their_threads(cubes, launcher, monkeypatch):
+    """From 256 on a multiprocessor on; with the same result."""
+    executor = CudaExecutor(cubes.tables, launcher)
+    monkeypatch.setattr(type(launcher), "processors", 3)
+    assert [executor.fills(bodies) for bodies in (767, 768, 769)] == [False, True, True]
+    runs = []
+    for full in (4, 3):  # bodies on a multiprocessor; there are eleven in all
+        monkeypatch.setattr(cuda, "FULL", full)
+        cubes._executors["cuda"] = CudaExecutor(cubes.tables, launcher)
+        runs.append(cubes.rollout(0.02, gaits=waves(cubes), ground=mr.Ground(), target="cuda"))
+        assert (launcher.shared[-1] > 0) == (full == 4)
+    assert runs[0].q.tobytes() == runs[1].q.tobytes()
+    assert runs[0].work.tobytes() == runs[1].work.tobytes()
 
 
 def test_links_are_ordered_depth_first():
@@ -310,6 +386,42 @@ def test_cuda_without_cupy_says_what_to_install(cubes):
     population = mr.Population([cubes.organism(0)])
     with pytest.raises(mr.errors.StateError, match=r"pip install 'modurob\[cuda\]'"):
         population.rollout(0.01, target="cuda")
+
+
+def test_kernels_have_room_for_the_corners_and_forks_of_the_largest_body(cubes):
+    """A bit for each corner of a link, in whole words of 32."""
+    words, forks = [], []
+    for k in range(len(cubes)):
+        n, tables = int(cubes.tables.count[k]), cubes.tables
+        words.append(sum(-(-int(x) // 32) for x in tables.corner_count[tables.row[k, :n]]))
+        parent, count = tables.parent[k, :n].tolist(), []
+        for link in range(n):
+            way = [link]
+            while way[-1] > 0:
+                way.append(parent[way[-1]])
+            count.append(sum(parent.count(each) > 1 for each in way))
+        forks.append(max(count))
+    device = DeviceTables(cubes.tables)
+    shape = device.shape("float32", with_points=True)
+    assert (shape.masks, shape.forks, shape.links) == (
+        max(words),
+        max(forks),
+        max(cubes.joints) + 1,
+    )
+    assert cubes.tables.corner_count.max() > 32
+    assert max(forks) > 0
+    assert device.shape("float32", with_points=False).masks == 0
+    np.testing.assert_array_equal(device.forks, np.array(forks)[device.order])
+    assert not shape.prismatic
+    assert not shape.rotor
+
+
+def test_kernels_have_what_some_body_needs(arms):
+    shape = DeviceTables(arms.tables).shape("float64", with_points=False)
+    assert (shape.free_base, shape.dtype) == (True, "float64")
+    assert (shape.prismatic, shape.rotor, shape.friction) == (True, True, True)
+    smooth = mr.Population([mr.examples.snake(2).with_parameters(viscous=0.0, coulomb=0.0)])
+    assert not DeviceTables(smooth.tables).shape("float64", with_points=False).friction
 
 
 def test_the_largest_bodies_come_first_and_alike_ones_are_together(cubes):

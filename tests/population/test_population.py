@@ -167,6 +167,16 @@ def test_groups_mix_trees_and_share_most(cubes):
     assert sorted({int(k) for part in groups for k in part.body.ravel()}) == list(range(len(cubes)))
 
 
+def test_groups_know_which_bodies_have_slides_and_rotors(arms):
+    """The second one has a slide by module C of Giusti, the third one by that of Chen."""
+    found = {}
+    for part in lane_groups(arms.tables, np.arange(4), width=4):
+        assert part.joints == part.link.shape[1] - 1
+        for body, slides, rotor in zip(part.body, part.slides, part.rotor, strict=True):
+            found |= {int(k): (int(np.sum(slides)), bool(rotor)) for k in body}
+    assert found == {0: (0, False), 1: (1, False), 2: (1, False), 3: (0, True)}
+
+
 def test_bodies_below_the_ground_are_lifted_if_that_is_asked_for(cubes):
     standing = cubes.rollout(0.02, ground=mr.Ground())
     q = np.zeros(standing.q.shape)
@@ -692,6 +702,24 @@ def test_waves_keep_copies_that_nothing_can_change():
     ):
         with pytest.raises(mr.StateError, match=message):
             mr.JointWaves(**{"amplitude": np.zeros((2, 3)), **given})
+
+
+def test_bodies_with_a_fixed_base_are_not_set_down_on_the_ground(fixed):
+    for ground in (mr.Ground(height=-5.0), mr.Ground(height=-5.0, lift=True)):
+        stepper = fixed.stepper(1e-4, ground)
+        q = stepper.q.copy()
+        np.testing.assert_array_equal(q, np.zeros(q.shape))
+        stepper.restart(np.ones(len(fixed), dtype=bool), q + 0.1, stepper.v)
+        np.testing.assert_array_equal(stepper.q, q + 0.1)
+
+
+def test_only_bodies_with_round_shapes_roll():
+    """Also where a shorter one comes after a longer one in the tables."""
+    arm, boxes = mr.examples.arm("babab"), mr.Organism.start("superbot")
+    for bodies in ([arm, boxes], [boxes, arm]):
+        tables = mr.Population(bodies, "physical", "fixed").tables
+        assert tables.count.tolist() == [6 if body is arm else 4 for body in bodies]
+        assert tables.rolls().tolist() == [body is arm for body in bodies]
 
 
 def test_a_stepper_may_restart_none_and_takes_one_step_or_more(cubes):

@@ -240,11 +240,84 @@ def two_halves(**change):
 @pytest.mark.parametrize(
     ("change", "count"),
     [({}, 2), ({"mass": 1 + 1e-7}, 1), ({"inertia": [1e-3, 1e-3, 1.001e-3]}, 1),
-     ({"center_of_mass": [0.05 + 1e-7, 0, 0]}, 1), ({"mass": 1 + 1e-12}, 2)],
+     ({"center_of_mass": [0.05 + 1e-7, 0, 0]}, 1), ({"mass": 1 + 1e-12}, 2),
+     ({"center_of_mass": [0.05 + 2e-9, 0, 0]}, 1),  # 1e-8 of their size
+     ({"inertia": [1e-3, 1e-3, 1e-3 * (1 + 1e-8)]}, 1)],
 )  # fmt: skip
 def test_halves_that_swap_have_the_same_mass_moments_and_places(change, count):
     """By a half turn about z."""
     assert len(symmetries(two_halves(**change), False)) == count
+
+
+@pytest.mark.parametrize(
+    ("both", "change", "count"),
+    [({"mass": 0.01}, {"mass": 0.01 * (1 + 1e-8)}, 1), ({"mass": 0.01}, {}, 2),
+     ({"inertia": [0, 0, 0]}, {}, 2)],
+)  # fmt: skip
+def test_light_halves_and_point_masses_swap_as_others_do(both, change, count):
+    data = two_halves().document()
+    for body in data["bodies"]:
+        body |= both
+    data["bodies"][1] |= change
+    assert len(symmetries(mr.ModuleType(**data), False)) == count
+
+
+def test_halves_that_swap_have_the_same_shapes():
+    data = two_halves().document()
+    left, right = data["shapes"]
+
+    def count(*shapes):
+        return len(symmetries(mr.ModuleType(**{**data, "shapes": shapes}), False))
+
+    assert count(left, right) == 2
+    assert count(left, {**right, "position": [0.05 + 2e-9, 0, 0]}) == 1
+    for radius, expected in ((0.03, 2), (0.03 + 2e-9, 1)):
+        tubes = [
+            {**each, "form": "cylinder", "size": [r, 0.1]}
+            for each, r in ((left, 0.03), (right, radius))
+        ]
+        assert count(*tubes) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [({"connector": "chen-plug"}, 4), ({"mates": ["chen-socket"]}, 4), ({"turns": [0, 180]}, 2),
+     ({"turns": [0]}, 1), ({"position": [0.05, 2e-9, 0.0]}, 1)],
+)  # fmt: skip
+def test_a_port_that_docks_otherwise_stays_in_its_place(change, count):
+    """Of the 24 turns of a cube those about the port's normal by a turn that it allows."""
+    data = mr.catalog["chen_link"].document()
+    data["ports"][1] |= change
+    assert len(symmetries(mr.ModuleType(**data), False)) == count
+
+
+def test_ports_side_by_side_are_told_apart():
+    """Of a plate with two ports on its top: rest, and a half turn that swaps them."""
+    data = mr.catalog["chen_link"].document()
+    top = data["ports"][0] | {"turns": [0, 180]}
+    data["ports"] = [
+        top | {"label": k, "side": k, "position": [x, 0, 0.05]} for k, x in ((1, 0.03), (2, -0.03))
+    ]
+    rest, swap = symmetries(mr.ModuleType(**data), False)
+    assert rest.ports == {1: (0, 0), 2: (1, 0)}
+    assert swap.ports == {1: (1, 180), 2: (0, 180)}
+
+
+@pytest.mark.parametrize(("turn", "upright"), [(90, [True]), (270, [False]), (0, []), (180, [])])
+def test_ports_that_swap_allow_turns_in_the_same_directions(turn, upright):
+    """A half turn about z moves port 1 to port 2, a quarter turn ahead of the reference there.
+
+    One about y moves it to a quarter turn behind it; there are no others of two flat boxes.
+    """
+    data = two_halves().document()
+    for shape in data["shapes"]:
+        shape["size"] = [0.1, 0.08, 0.06]
+    data["ports"][1] |= {"reference": [0, 1, 0], "turns": [turn]}
+    rest, *found = symmetries(mr.ModuleType(**data), False)
+    assert rest.ports == {1: (0, 0), 2: (1, 0)}
+    assert [each.upright for each in found] == upright
+    for each in found:
+        assert each.ports == {1: (1, turn), 2: (0, 360 - turn)}
 
 
 def test_gaits_count_and_waves_of_locked_joints_do_not():
@@ -289,3 +362,5 @@ def test_screws_are_equal_opposite_or_neither():
         other = one.copy()
         other[k] += small
         assert _direction(one, other, 0.1) == 0
+    place = np.array([0.0, 1e-9, 0, 0, 0, 0])  # 1e-8 of a size of 0.1 m, 1e-10 of 10 m
+    assert [_direction(one + place, one, size) for size in (0.1, 10.0)] == [0, 1]

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,7 @@ from modurob.search.evaluation import (
 )
 from modurob.search.evolution import _blocks
 from modurob.search.strategies import Evolution, MapElites, Strategy
-from modurob.search.tasks import distance
+from modurob.search.tasks import distance, way_along
 from oracles.complaints import complains
 
 SPACE = BodySpace(modules=(3, 5), frequency=(0.5, 1.0))
@@ -188,6 +189,30 @@ def test_a_gallery_shows_different_bodies_and_tells_its_progress(
     assert "archive.png" not in (tmp_path / "index.html").read_text()
 
 
+def test_an_archive_is_drawn_of_a_strategy_with_two_measures(whole_search, monkeypatch, tmp_path):
+    result, drawn = whole_search[0], []
+    monkeypatch.setattr(gallery, "draw_progress", lambda *_: None)
+    monkeypatch.setattr(gallery, "draw_archive", lambda _, path: drawn.append(path.name))
+    write_gallery(result, tmp_path, bodies=0)
+    assert drawn == []
+    settings = {**result.record.settings, "strategy": "map-elites"}
+    record = result.record.model_copy(update={"settings": settings})
+    write_gallery(result._replace(record=record), tmp_path, bodies=0)
+    assert drawn == ["archive.png"]
+    assert '<img src="archive.png"' in (tmp_path / "index.html").read_text()
+
+
+def test_a_gallery_has_as_many_bodies_as_it_is_asked_for():
+    rng, bodies = np.random.default_rng(0), {}
+    while len(bodies) < 3:
+        one = Genotype.random(SPACE, rng)
+        bodies.setdefault(one.canonical(gait=False), Individual(one, -len(bodies), 0))
+    first, second, third = bodies.values()
+    everyone = [first, first._replace(score=-0.5), second, third]
+    for count, expected in ((0, []), (1, [first]), (2, [first, second])):
+        assert gallery._different(everyone, count) == expected
+
+
 def test_a_killed_search_goes_on_to_the_same_bytes(whole_search, tmp_path):
     path = tmp_path / "killed.json"
     done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
@@ -210,6 +235,57 @@ def test_a_checkpoint_of_more_than_128_mebibytes_is_refused(tmp_path):
         file.truncate(2**27 + 1)
     with complains(FileError, "larger.json", "at most 134,217,728 bytes are read"):
         EvolutionRecord.load(path)
+
+
+def test_settings_that_differ_are_quoted_up_to_80_characters(whole_search, tmp_path):
+    path = tmp_path / "named.json"
+    path.write_bytes(whole_search[1])
+    with complains(FileError, f"another task: walk, not {'x' * 80};"):
+        evolve(replace(TASK, name="x" * 81), **RUN, checkpoint=path)
+    data = json.loads(whole_search[1])
+    data["settings"]["task"] = "y" * 81
+    path.write_text(json.dumps(data))
+    with complains(FileError, f"another task: {'y' * 80}, not walk;"):
+        evolve(TASK, **RUN, checkpoint=path)
+
+
+def test_settings_tell_tasks_on_other_fields_and_with_other_arguments_apart():
+    class Far:
+        def __call__(self, rollout, population):
+            return rollout.distance
+
+    field = mr.Ground(height=[[0.0, 0.1], [0.2, 0.3]], cell=0.25)
+    east = partial(way_along, direction=(0.0, 1.0))
+    found = SearchTask("x", east, ground=field, constraints={"far": Far()}).settings()
+    assert (found["heights"], found["cell"]) == ([[0.0, 0.1], [0.2, 0.3]], 0.25)
+    assert found["objective"] == "modurob.search.tasks.way_along () {'direction': (0.0, 1.0)}"
+    assert found["constraints"] == {"far": f"{__name__}.Far"}
+    assert TASK.settings()["cell"] is None
+
+
+def test_a_generation_in_numbers(whole_search):
+    """Bodies whose modules meet are kept out in the place where they were made."""
+    (one, *_), record = whole_search[0].best, EvolutionRecord(settings={}, kept_out={"b": 2})
+
+    def out(number):
+        return evolution._kept_out(3, number, "b", one.genotype)
+
+    broods = [
+        evolution.Brood(np.array([np.nan, 4.0, 1.0]), {}, Counter(b=1), [out(0)]),
+        evolution.Brood(np.array([7.0, np.nan, 2.0]), {}, Counter(b=1), [out(4)]),
+    ]
+    found = evolution._extended(record, [], broods, {3: one, 1: one})
+    (entry,) = found.history
+    assert entry.model_dump() == {
+        "evaluated": 6, "kept_out": 4, "best": 2.0, "median": 1.5, "leader": None,
+    }  # fmt: skip
+    assert list(found.kept_out.items()) == [("b", 4), (MEETS, 2)]
+    assert [(each.number, each.reason) for each in found.named] == [
+        (0, "b"), (1, MEETS), (3, MEETS), (4, "b"),
+    ]  # fmt: skip
+    again = evolution._extended(found, [], broods, {})
+    assert (again.history[1].best, again.history[1].median) == (7.0, 3.0)
+    assert list(again.kept_out.items()) == [("b", 6), (MEETS, 2)]
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(whole_search, tmp_path, monkeypatch):
@@ -341,6 +417,7 @@ def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
     [
         (200, "cpu", {50}),
         (130, "cpu", {43, 44}),
+        (100_000, "cpu", {63, 64}),
         (100_000, "cuda", {6666, 6667}),
         (6000, "cuda", {3000}),
         (2, "cuda", {2}),
@@ -513,6 +590,11 @@ def test_a_body_may_stay_if_it_is_better_than_that_of_its_cell():
     search.choose([Individual(genotype, 1.0, 0, place)])
     stay = search.may_stay(np.array([0.9, 1.0, 1.1, -5.0]), np.array([place] * 3 + [(4.0, 0.01)]))
     assert stay.tolist() == [False, False, True, True]  # the last one has a cell of its own
+    asked = []
+    same = Individual(genotype, 1.0, 1, place)
+    assert search.choose([same], lambda one: asked.append(one) is None) == []
+    assert not asked
+    assert [one.generation for one in search.members] == [0]  # the older one of two that are equal
 
 
 def test_a_fifth_are_parents_and_a_tenth_of_them_have_the_same_body():

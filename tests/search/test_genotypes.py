@@ -148,6 +148,26 @@ def test_the_base_of_a_random_body_docks_to_nothing():
             assert genotype.genes[0][1:5] == (-1, 0, 0, 0)
 
 
+def test_parts_of_equal_size_are_exchanged_where_no_other_size_is_allowed():
+    space, draws = BodySpace("backbone", (3, 3)), Draws(rng(0))
+    one, other = (random_body(space, draws) for _ in range(2))
+    made = [variation.exchanged_part(space, one, other, draws) for _ in range(10)]
+    assert {len(genes) for genes in made} == {3}
+    assert any([*genes] != [*one] for genes in made)
+
+
+def test_a_part_docks_by_a_port_that_nothing_else_of_it_is_on(monkeypatch):
+    """So the first try is enough where there is room."""
+    tried, copy = [], GrowingBody.copy
+    monkeypatch.setattr(GrowingBody, "copy", lambda self: tried.append(0) or copy(self))
+    part = [BASE, *(gene(0, port, 4) for port in (2, 3, 5)), gene(1, 2, 4)]
+    for seed in range(8):
+        made = variation._grafted(replace(CUBES, modules=(2, 9)), [BASE], part, Draws(rng(seed)))
+        assert made[1].child_port == 4
+        assert len(made) == 6
+    assert len(tried) == 8
+
+
 def test_a_crossover_takes_the_frequency_of_either():
     one, other = (Genotype.random(CUBES, rng(k)) for k in range(2))
     draw = rng(0)
@@ -184,6 +204,53 @@ def test_joints_that_move_are_those_of_the_packed_body():
             genes = Genotype.random(space, draw).genes
             options = ModelOptions(space.hinges, "free")
             assert space.moving(genes) == moving_joints(space.plan(genes), options)
+
+
+def test_bodies_with_springs_count_all_of_their_waves():
+    """Only a model tells which of their joints can move."""
+    elastic = mr.catalog["backbone"].with_parameters(rotor_inertia=1e-5, stiffness=5.0)
+    space = BodySpace((elastic, "backbone"), (2, 4))
+    genes = (BASE, gene(0, 2, 5), gene(1, kind=1))  # the first two hinges are on one line
+    assert space.moving(genes) is None
+    one = Genotype(space, genes, 1.0)
+    assert one.sketch() == (1.0, 0.1, 0.1, 0.1)
+    keys = {one.canonical()}
+    for k in range(3):
+        waves = (WAVE._replace(amplitude=0.2),)
+        changed = [each._replace(waves=waves) if i == k else each for i, each in enumerate(genes)]
+        keys.add(Genotype(space, tuple(changed), 1.0).canonical())
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize("label", [2, 3, 4, 5])
+def test_a_base_moves_by_no_docking_of_its_own(label):
+    """Of a kind with a port 0, which a gene of a base has in the place of its parent's."""
+    data, draw = mr.catalog["backbone"].document(), rng(0)
+    for port in data["ports"]:
+        port["label"] = 0 if port["label"] == label else port["label"]
+    space = BodySpace(mr.ModuleType(**data), (2, 4))
+    for _ in range(4):
+        genes = Genotype.random(space, draw).genes
+        assert space.moving(genes) == moving_joints(space.plan(genes), ModelOptions("dyad", "free"))
+
+
+def test_massless_modules_at_the_end_of_a_body_do_not_move():
+    bare = mr.catalog["backbone"].with_parameters(mass=0.0)
+    space, draw = BodySpace((bare, "backbone"), (3, 6)), rng(0)
+    for _ in range(12):
+        genes = Genotype.random(space, draw).genes
+        assert space.moving(genes) == moving_joints(space.plan(genes), ModelOptions("dyad", "free"))
+
+
+def test_fixed_joints_have_no_waves():
+    table = mr.catalog["superbot"].document()
+    table["joints"][1] = {
+        name: table["joints"][1][name] for name in ("name", "parent", "child")
+    } | {"kind": "fixed"}
+    space = BodySpace(mr.ModuleType(**table), (2, 3), "physical")
+    assert [joint.name for joint in space.joints[0]] == [table["joints"][k]["name"] for k in (0, 2)]
+    np.testing.assert_array_equal(space.wave_number, [[0, -1, 1]])
+    assert {len(gene.waves) for gene in Genotype.random(space, rng()).genes} == {2}
 
 
 def test_genotypes_travel_to_other_processes_without_derived_tables():
@@ -348,6 +415,9 @@ def gene(parent=0, port=3, child_port=4, turn=0, waves=(WAVE,), kind=0):
         ((BASE,), 1.0, mr.DockingError, "1 modules: its space has 2 to 7"),
         ((BASE, gene(1)), 1.0, mr.DockingError, "a parent comes before its children"),
         ((BASE, gene(kind=4)), 1.0, mr.DockingError, "kind 4 and parent 0: kinds are 0 to 0"),
+        ((BASE, gene(kind=1)), 1.0, mr.DockingError, "kind 1 and parent 0: kinds are 0 to 0"),
+        ((BASE, gene(kind=-1)), 1.0, mr.DockingError, "kind -1 and parent 0: kinds are 0 to 0"),
+        ((BASE, gene(-1)), 1.0, mr.DockingError, "kind 0 and parent -1: kinds are 0 to 0"),
         ((BASE, gene(port=9)), 1.0, mr.UnknownNameError, "no port 9 on 'm0'"),
         ((BASE, gene(), gene()), 1.0, mr.DockingError, "already holds 'm1'"),
         ((BASE, gene(turn=90)), 1.0, mr.DockingError, "turn 90 is not allowed"),
@@ -382,6 +452,33 @@ def test_genotypes_that_cannot_be_built_are_refused(genes, frequency, error, mes
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(("share", "taken"), [(0.8e-12, True), (1.2e-12, False)])
+@pytest.mark.parametrize("kind", ["superbot", "chen_prismatic"])
+def test_waves_may_pass_their_bounds_by_rounding(kind, share, taken):
+    """By 1e-12 of half the range of a hinge or a slide."""
+    space = BodySpace(kind, (1, 1), "physical")
+    ((middle, half), *_), ((most, low, high), *rest) = space.ranges[0], space.wave_bounds[0]
+    others = [Oscillation(0.1, 0.0, 0.0)] * len(rest)
+    for wave in (
+        Oscillation(most + share * half, 0.0, middle),
+        Oscillation(0.0, 0.0, high + share * half),
+        Oscillation(0.0, 0.0, low - share * half),
+    ):
+        genes = (BASE._replace(waves=(wave, *others)),)
+        if taken:
+            assert Genotype(space, genes, 1.0).genes == genes
+        else:
+            with pytest.raises(mr.StateError, match="gene 0: the wave of joint"):
+                Genotype(space, genes, 1.0)
+
+
+def test_waves_of_genotypes_of_equal_spaces_are_put_together():
+    one, other = Genotype.random(CUBES, rng(0)), Genotype.random(replace(CUBES), rng(1))
+    assert one.space is not other.space
+    waves = joint_waves([one, other], mr.Population.from_genotypes([one, other]))
+    np.testing.assert_array_equal(waves.frequency, [one.frequency, other.frequency])
+
+
 def test_modules_that_overlap_in_space_are_refused():
     waves = (WAVE,) * 3
     loop = [gene(0, 4, 2, 0, waves), gene(1, 4, 2, 0, waves), gene(2, 4, 2, 0, waves)]
@@ -406,6 +503,27 @@ def test_modules_that_overlap_in_space_are_refused():
             "gene 0 has kind 'backbone', which its space lacks: kinds are scout",
         ),
         (lambda data: {**data, "space": {**data["space"], "kinds": ["cube"]}}, "cube"),
+        *(
+            (
+                lambda data, key=key, numbers=numbers: {
+                    **data,
+                    "space": {**data["space"], key: numbers},
+                },
+                f"space.{key}",
+            )
+            for key, two in (("modules", [2, 7]), ("frequency", [0.5, 2.0]))
+            for numbers in (two[:1], [*two, two[1]])
+        ),
+        *(
+            (
+                lambda data, wave=wave: {
+                    **data,
+                    "genes": [{**data["genes"][0], "waves": [wave]}, *data["genes"][1:]],
+                },
+                "genes[0].waves[0]",
+            )
+            for wave in ([0.1, 0.0], [0.1, 0.0, 0.0, 0.0])
+        ),
         (lambda data: {**data, "space": {**data["space"], "offset": 0.7}}, "from 0 to 0.4"),
     ],
 )
@@ -423,6 +541,9 @@ def test_bad_files_are_refused_in_one_line(change, message):
     ("settings", "message"),
     [
         ({"kinds": ()}, "catalog names or datasheets, got ()"),
+        ({"kinds": 3}, "catalog names or datasheets, got 3"),
+        ({"modules": "47"}, "modules of a body space is a pair, the least and the most, got '47'"),
+        ({"modules": (1, 2, 3)}, "modules of a body space is a pair"),
         ({"kinds": ("backbone", "backbone")}, "'backbone' is there twice"),
         ({"kinds": "chen_link"}, "no port of chen_link mates with another"),
         ({"kinds": "virtual_px"}, "is a virtual joint, which never docks"),

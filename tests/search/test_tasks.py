@@ -13,8 +13,15 @@ from modurob.search import TASKS, BodySpace, Genotype, evaluate, joint_waves
 from modurob.search.clearance import MOMENTS, OVERLAP_M, _body_boxes, clear
 from modurob.search.evaluation import NOT_FINITE
 from modurob.search.gallery import Winner
-from modurob.search.strategies import height
-from modurob.search.tasks import SERVO_RAD_S, STEP_S, closeness, height_kept
+from modurob.search.strategies import MapElites, height
+from modurob.search.tasks import (
+    SERVO_RAD_S,
+    STEP_S,
+    closeness,
+    distance,
+    height_kept,
+    way_along,
+)
 from modurob.search.winners import _times, evaluated_run, mujoco_score, replay, scenario_of
 from modurob.walking import measured
 from modurob.walking.tuning import search_space
@@ -105,6 +112,23 @@ def test_a_height_counts_only_if_it_is_kept():
     jumped = rollout_of([0.05, 0.05, 0.05, 0.12, 0.2], 0.1)
     assert height_kept(stood, None)[0] == pytest.approx(0.1)
     assert height_kept(jumped, None)[0] == pytest.approx(0.1 - 0.08)
+
+
+def test_ways_along_a_direction_are_horizontal():
+    rollout = rollout_of([0.05, 0.05], 0.2)
+    rollout = rollout._replace(center=rollout.start_center + np.array([0.3, 0.4, 0.2]))
+    assert way_along(rollout, None) == pytest.approx([0.3])
+    assert way_along(rollout, None, (0.0, 1.0)) == pytest.approx([0.4])
+    assert way_along(rollout, None, (0.6, 0.8)) == pytest.approx([0.5])
+    assert distance(rollout, None) == pytest.approx([0.5])
+
+
+def test_the_archive_is_over_the_joints_and_the_height_at_the_end():
+    bodies = genotypes(SPACE, 3)
+    population, rollout = mr.Population.from_genotypes(bodies), rollout_of([0.05, 0.05], 0.2)
+    joints, high = (measure.function(rollout, population) for measure in MapElites.measures)
+    np.testing.assert_array_equal(joints, [len(one.model().joint_names) for one in bodies])
+    assert high == pytest.approx([0.25])
 
 
 def test_closeness_is_the_distance_of_the_nearest_module():

@@ -165,8 +165,7 @@ def symmetries(kind: ModuleType, rigid: bool) -> tuple[Symmetry, ...]:
                 continue
             joints = _mapped_joints(kind, rigid, bodies, motion)
             if joints is not None:
-                vertical = abs(motion[2, 2] - 1) < SAME and abs(motion[2, 3]) < SAME * kind.size
-                found.append(Symmetry(ports, joints, bool(vertical)))
+                found.append(Symmetry(ports, joints, bool(abs(motion[2, 2] - 1) < SAME)))
     return tuple(sorted(found, key=lambda each: not _is_rest(each)))
 
 

@@ -46,7 +46,7 @@ class GrowingBody:
     def add(self, gene: Gene) -> bool:
         """Dock one more module; False, and nothing changed, where a rule or a module forbids it."""
         _, parent, port, child_port, turn, _ = gene
-        if not 0 <= parent < len(self.genes) or (parent, port) not in self.free:
+        if (parent, port) not in self.free:
             return False
         key = (self.genes[parent].kind, port, gene.kind, child_port, turn)
         geometry = self.space.transforms.get(key)
