@@ -506,6 +506,14 @@ def test_steps_of_a_promise_last_twice_the_time_that_they_take(rail, monkeypatch
     assert durations == pytest.approx([1.6, expected])
 
 
+@pytest.mark.parametrize("dt", [0.001, 0.05])
+def test_a_deadbeat_loop_settles_in_two_samples(rail, dt):
+    """Poles at 0: half of the step is left after one sample, and nothing after two."""
+    found = ComputedTorque(rail, 1 / dt**2, 1.5 / dt, sample_time=dt).promise([0.05])
+    assert found.kept
+    assert dt < found.settling <= 2 * dt
+
+
 @pytest.mark.parametrize(("damping", "kept"), [(0.72, True), (0.66, False)])
 def test_steps_may_overshoot_by_five_percent_more_than_asked_for(rail, damping, kept):
     """exp(-pi d / sqrt(1 - d^2)) of a step: 3.8 and 6.3 %."""
