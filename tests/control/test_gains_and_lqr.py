@@ -347,6 +347,8 @@ def test_weights_may_be_negative_by_rounding():
     np.testing.assert_array_equal(_weight("Q", [2.0, -1e-9], 2), np.diag([2.0, -1e-9]))
     with complains(StateError, "Q is a weight", "eigenvalue -3e-09 is negative"):
         _weight("Q", [2.0, -3e-9], 2)
+    with complains(StateError, "eigenvalue -1e-11 is negative"):  # of the largest, however small
+        _weight("Q", [1e-3, -1e-11], 2)
 
 
 def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():

@@ -38,7 +38,7 @@ from modurob.control.plants import side_by_side
 from modurob.control.promise import _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
-from modurob.drawing.charts import PALETTE
+from modurob.drawing.charts import FAINT, INK, PALETTE
 from modurob.equations.links import SLIP_SPEED
 from oracles.complaints import complains
 from oracles.differences import columns
@@ -192,6 +192,7 @@ def test_given_weights_of_an_lqr_go_to_another_body():
     np.testing.assert_allclose(np.diag(twin.Q)[3 + here], [3, 4])
     np.testing.assert_allclose(np.diag(twin.R), 5)
     assert np.count_nonzero(twin.Q - np.diag(np.diag(twin.Q))) == 0
+    np.testing.assert_allclose(Lqr(old, Q=Q).rebuilt(new).R, Lqr(new).R)  # as by default
 
 
 def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_both_bodies():
@@ -1122,6 +1123,11 @@ def test_limits_are_drawn_beside_the_torques_and_bodies_that_float_are_not(pendu
     floating = examples.crab().model("physical", "free")
     with complains(StateError, "one run of joints on a fixed base"):
         plot_closed_loop(run, ComputedTorque(floating), way)
+    many = SimpleNamespace(q=np.zeros((5, 3, 2)))
+    block = Organism.start("backbone").model("physical")
+    for some, model in ((many, pendulum), (SimpleNamespace(q=np.zeros((5, 0))), block)):
+        with complains(StateError, "one run of joints on a fixed base"):
+            plot_closed_loop(some, ComputedTorque(model), way)
 
 
 @pytest.fixture(scope="module")
@@ -1197,6 +1203,36 @@ def test_estimates_are_drawn_with_three_standard_deviations_and_measurements_as_
     (dots,) = [x for x in of_color(figure.axes[1], PALETTE[2]) if x.get_marker() == "."]
     assert 600 <= len(dots.get_xdata()) <= 651  # every second one
     np.testing.assert_allclose(dots.get_ydata(), run.channels["measured_q"][:-1:2, 2])
+
+
+def test_curves_of_a_plot_hide_neither_each_other_nor_the_measurements(two_units):
+    law, run = two_units
+    figure = plot_closed_loop(run, law, SetPoint([0.1, 0.2, 0.3]))
+    for plane in figure.axes:
+        lines = [line for line in plane.lines if line.get_linestyle() != "None"]
+        assert all(0.8 <= line.get_linewidth() <= 1.6 for line in lines)
+        assert all(line.get_markersize() <= 4 for line in plane.lines if line.get_marker() == ".")
+        dots = [line for line in plane.lines if line.get_marker() == "." and len(line.get_xdata())]
+        assert all(dot.get_alpha() <= 0.3 and dot.get_markersize() < 3 for dot in dots)
+        assert all(band.get_alpha() <= 0.2 for band in plane.collections)
+        assert all(band.get_linewidth() == 0 for band in plane.collections)
+        assert not plane.spines["top"].get_visible()
+    place, error = figure.axes[0], figure.axes[6]
+    solid, dashed = of_color(place, PALETTE[0])[-1], of_color(place, INK)[0]
+    assert dashed.get_linewidth() < solid.get_linewidth()
+    (zero,) = of_color(error, FAINT)
+    assert zero.get_ydata() == [0, 0]
+    assert zero.get_zorder() < of_color(error, PALETTE[0])[0].get_zorder()
+    figure.draw_without_rendering()
+    left = [plane.yaxis.label.get_window_extent().x0 for plane in figure.axes]
+    np.testing.assert_allclose(left, left[0], atol=0.01)
+
+
+def test_torques_however_small_fill_their_panel(two_units):
+    law, run = two_units
+    small = SimpleNamespace(t=run.t, q=run.q, v=run.v, tau=1e-8 * run.tau, channels=run.channels)
+    low, high = plot_closed_loop(small, law, SetPoint([0.1, 0.2, 0.3])).axes[5].get_ylim()
+    assert high - low == pytest.approx(1.24e-8 * np.ptp(run.tau[:-1, 2]))
 
 
 def test_a_band_is_at_most_ten_times_as_wide_as_usual(two_units):
