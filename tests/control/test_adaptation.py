@@ -102,6 +102,8 @@ def test_new_gains_without_an_integral_leave_nothing_behind_and_others_make_no_b
     assert joints.kept_new.tolist() == [0, 1, 2]
     bump = 3.0 * error - 1.0 * rate  # of the parts of kp and kd
     np.testing.assert_allclose(after.integral, [0, bump[1], 0, 0, 0], atol=ROUNDING)
+    assert after.error.tolist() == [*error, 0, 0]  # nothing is known of added joints
+    assert after.rate.tolist() == [*rate, 0, 0]
 
 
 def test_gains_from_a_settling_time_are_made_for_the_new_body():

@@ -31,11 +31,17 @@ from modurob.control import (
     with_payload,
 )
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import Rehearsal, delay_margin, linearized, rehearsed
+from modurob.control.closed_loop import (
+    Rehearsal,
+    delay_margin,
+    linearized,
+    rehearsed,
+    settling_time,
+)
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import _upper_bound, settling_factor
 from modurob.control.plants import side_by_side
-from modurob.control.promise import _steps, _Trial
+from modurob.control.promise import _Outcome, _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
 from modurob.drawing.charts import FAINT, INK, PALETTE
@@ -515,6 +521,11 @@ def test_a_deadbeat_loop_settles_in_two_samples(rail, dt):
     assert dt < found.settling <= 2 * dt
 
 
+def test_errors_that_stay_as_they_are_never_settle(rail):
+    law = ComputedTorque(rail, np.zeros((1, 1)), np.full((1, 1), 4.0))  # stops where it is
+    assert settling_time(law, np.zeros(1)) == np.inf
+
+
 @pytest.mark.parametrize(("damping", "kept"), [(0.72, True), (0.66, False)])
 def test_steps_may_overshoot_by_five_percent_more_than_asked_for(rail, damping, kept):
     """exp(-pi d / sqrt(1 - d^2)) of a step: 3.8 and 6.3 %."""
@@ -621,6 +632,19 @@ def test_a_motor_is_at_its_limit_up_to_rounding(pendulum):
         forces[1, 0] = tau, 1e9
         way = Rehearsal(np.arange(3.0), rows, rows, forces, diverged=False)
         assert trial_of(law)._at_limit(way) == words
+
+
+def test_dry_friction_is_a_reason_of_motions_that_end(pendulum):
+    rough = examples.double_pendulum().with_parameters(coulomb=0.1).model("physical")
+    rows = np.array([[[0.0, 0.0]], [[0.25, 0.5]]])
+    for model, diverged, words in (
+        (rough, False, ["dry friction of 0.1 N m: 'm1.hinge' is 0.5 rad (m) short"]),
+        (rough, True, []),
+        (pendulum, False, []),
+    ):
+        way = Rehearsal(np.arange(2.0), rows, rows, rows, diverged)
+        found = _Outcome(np.inf, np.inf, "m1.hinge", kept=False, way=way)
+        assert trial_of(ComputedTorque(model))._dry(found) == words
 
 
 def test_zero_dynamics_that_grow_are_a_reason():

@@ -130,3 +130,10 @@ def test_wrong_outputs_of_the_law_are_named():
             PartialLinearization(model, outputs, passive=[hinge])
     grown = PartialLinearization(model, [hinge], passive=[hinge]).rebuilt(model)
     assert grown.outputs == (hinge,)
+
+
+def test_a_body_with_more_motors_than_outputs_gets_those_with_a_motor():
+    old, new = (examples.snake(n).model("physical") for n in (3, 4))
+    first, last = old.joint_names
+    grown = PartialLinearization(old, [last], passive=[first]).rebuilt(new)
+    assert grown.outputs == tuple(name for name in new.joint_names if name != first)
