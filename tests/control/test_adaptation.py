@@ -102,6 +102,19 @@ def test_new_gains_without_an_integral_leave_nothing_behind_and_others_make_no_b
     assert joints.kept_new.tolist() == [0, 1, 2]
     bump = 3.0 * error - 1.0 * rate  # of the parts of kp and kd
     np.testing.assert_allclose(after.integral, [0, bump[1], 0, 0, 0], atol=ROUNDING)
+    assert after.error.tolist() == [*error, 0, 0]  # nothing is known of added joints
+    assert after.rate.tolist() == [*rate, 0, 0]
+
+
+def test_an_added_joint_without_an_integral_gets_none():
+    old, new = models()
+    inertia = gains.joint_inertia(old)
+    law = IndependentPid(old, 36.0 * inertia, 0.0, 12.0 * inertia)
+    law.reset(0.0, np.zeros(3), np.zeros(3))
+    grown, place = law.rebuilt(new), np.array([0.3, -0.2, 0.1, 0.4, 0.5])
+    grown.reset(0.0, place, np.zeros(5))
+    assert new.gravity_torque(place).all()
+    assert not grown.record()["integral"].any()
 
 
 def test_gains_from_a_settling_time_are_made_for_the_new_body():
@@ -421,6 +434,11 @@ def test_an_unstable_loop_has_no_bound():
     assert report.bound == report.settled == np.inf
     assert np.isinf([report.peak, report.torque]).all()
     assert report.decay == pytest.approx((1 - np.sqrt(5)) / 2)  # s^2 + s - 1
+    assert "not bounded" in str(report)
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    stays = ComputedTorque(rail, np.zeros((1, 1)), np.full((1, 1), 4.0))  # wherever it stops
+    report = transient(stays, np.ones(1), np.zeros(1), np.zeros(1))
+    assert (report.decay, report.bound, report.settled) == (0, np.inf, np.inf)
     assert "not bounded" in str(report)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples, simulate
-from modurob.control import CONTROLLERS, ComputedTorque, PdGravity, Reference
+from modurob.control import CONTROLLERS, ComputedTorque, JointImpedance, PdGravity, Reference
 from oracles import complains
 
 SAME = 1e-12  # of the largest torque: another order of the same sums
@@ -125,6 +125,9 @@ def test_what_a_batch_cannot_do_is_named():
     for act in (many.certificate, lambda: many.rebuilt(model), lambda: many.batched(2)):
         with complains(StateError, "one state, not of a batch"):
             act()
+    yielding = JointImpedance(model).batched(4)
+    with complains(StateError, "a derivative", "one state, not of a batch"):
+        yielding.slopes(np.zeros((4, 3)), np.zeros((4, 3)))
     for count in (0, -1, 2.5, "many"):
         with complains(StateError, "whole number", repr(count)):
             law.batched(count)

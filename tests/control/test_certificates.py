@@ -184,6 +184,13 @@ def test_a_start_that_would_saturate_is_named(law, crab):
     assert law(crab).certificate(GOAL, (far, Z)).guaranteed
 
 
+def test_motors_of_a_body_without_joints_have_no_torques_to_compare():
+    block = Organism.start("backbone").model("physical")
+    law = ComputedTorque(block, torque_limit=1.0)
+    found = law.certificate([], start=([], [])).findings
+    assert not [x for x in found if x.assumption.startswith("torques")]
+
+
 def test_limits_without_a_start_shrink_the_claim(crab):
     law = ComputedTorque(crab, torque_limit=3.0)
     assert law.certificate(GOAL).claim.startswith("close to the set point")

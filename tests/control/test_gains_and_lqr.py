@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from modurob import StateError, examples, simulate
+from modurob import Organism, StateError, examples, simulate
 from modurob.control import ComputedTorque, IndependentPid, Lqr, PdGravity, gains
 from modurob.control.closed_loop import linearized
 from modurob.control.lqr import _weight
@@ -188,6 +188,24 @@ def test_pids_on_a_free_base_have_the_rate_that_was_asked_for():
     np.testing.assert_allclose(pid.ki / pid.share, -1.2 * np.log(0.02) / 0.8, rtol=1e-9)
 
 
+def test_without_gravity_pids_have_the_rate_that_was_asked_for_and_a_double_root():
+    """kp = 2 c (kd + B) and ki = c^2 (kd + B), B the friction."""
+    model = examples.snake(4).with_parameters(viscous=0.01).model("physical", gravity=(0, 0, 0))
+    pid, c = IndependentPid(model, settling_time=0.8, sample_time=1e-5).pid, 1.2 * np.log(50) / 0.8
+    np.testing.assert_allclose(pid.kp, 2 * c * (pid.kd + 0.01), rtol=1e-9)
+    np.testing.assert_allclose(pid.ki, c**2 * (pid.kd + 0.01), rtol=1e-9)
+
+
+def test_a_body_without_joints_has_gains_of_no_joints():
+    block = Organism.start("backbone").model("physical")
+    for design, count in (
+        (gains.for_torques(block, 0.5, 1.0, 0.01, 0), 2),
+        (gains.for_joints(block, 0.5, 0.01, 0), 4),
+    ):
+        assert [len(gain) for gain in design.gains] == [0] * count
+        assert design.time == 0.5
+
+
 def test_a_long_sample_time_slows_torques_down_instead_of_making_them_unstable():
     model = examples.snake(4).model("physical")
     for dt, late in ((0.05, 0), (0.01, 4)):
@@ -347,6 +365,8 @@ def test_weights_may_be_negative_by_rounding():
     np.testing.assert_array_equal(_weight("Q", [2.0, -1e-9], 2), np.diag([2.0, -1e-9]))
     with complains(StateError, "Q is a weight", "eigenvalue -3e-09 is negative"):
         _weight("Q", [2.0, -3e-9], 2)
+    with complains(StateError, "eigenvalue -1e-11 is negative"):  # of the largest, however small
+        _weight("Q", [1e-3, -1e-11], 2)
 
 
 def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():

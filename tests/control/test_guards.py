@@ -31,14 +31,20 @@ from modurob.control import (
     with_payload,
 )
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import Rehearsal, delay_margin, linearized, rehearsed
+from modurob.control.closed_loop import (
+    Rehearsal,
+    delay_margin,
+    linearized,
+    rehearsed,
+    settling_time,
+)
 from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.gains import _upper_bound, settling_factor
 from modurob.control.plants import side_by_side
-from modurob.control.promise import _steps, _Trial
+from modurob.control.promise import _Outcome, _steps, _Trial
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from modurob.control.robustness import Robustness
-from modurob.drawing.charts import PALETTE
+from modurob.drawing.charts import FAINT, INK, PALETTE
 from modurob.equations.links import SLIP_SPEED
 from oracles.complaints import complains
 from oracles.differences import columns
@@ -192,6 +198,7 @@ def test_given_weights_of_an_lqr_go_to_another_body():
     np.testing.assert_allclose(np.diag(twin.Q)[3 + here], [3, 4])
     np.testing.assert_allclose(np.diag(twin.R), 5)
     assert np.count_nonzero(twin.Q - np.diag(np.diag(twin.Q))) == 0
+    np.testing.assert_allclose(Lqr(old, Q=Q).rebuilt(new).R, Lqr(new).R)  # as by default
 
 
 def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_both_bodies():
@@ -506,6 +513,19 @@ def test_steps_of_a_promise_last_twice_the_time_that_they_take(rail, monkeypatch
     assert durations == pytest.approx([1.6, expected])
 
 
+@pytest.mark.parametrize("dt", [0.001, 0.05])
+def test_a_deadbeat_loop_settles_in_two_samples(rail, dt):
+    """Poles at 0: half of the step is left after one sample, and nothing after two."""
+    found = ComputedTorque(rail, 1 / dt**2, 1.5 / dt, sample_time=dt).promise([0.05])
+    assert found.kept
+    assert dt < found.settling <= 2 * dt
+
+
+def test_errors_that_stay_as_they_are_never_settle(rail):
+    law = ComputedTorque(rail, np.zeros((1, 1)), np.full((1, 1), 4.0))  # stops where it is
+    assert settling_time(law, np.zeros(1)) == np.inf
+
+
 @pytest.mark.parametrize(("damping", "kept"), [(0.72, True), (0.66, False)])
 def test_steps_may_overshoot_by_five_percent_more_than_asked_for(rail, damping, kept):
     """exp(-pi d / sqrt(1 - d^2)) of a step: 3.8 and 6.3 %."""
@@ -612,6 +632,19 @@ def test_a_motor_is_at_its_limit_up_to_rounding(pendulum):
         forces[1, 0] = tau, 1e9
         way = Rehearsal(np.arange(3.0), rows, rows, forces, diverged=False)
         assert trial_of(law)._at_limit(way) == words
+
+
+def test_dry_friction_is_a_reason_of_motions_that_end(pendulum):
+    rough = examples.double_pendulum().with_parameters(coulomb=0.1).model("physical")
+    rows = np.array([[[0.0, 0.0]], [[0.25, 0.5]]])
+    for model, diverged, words in (
+        (rough, False, ["dry friction of 0.1 N m: 'm1.hinge' is 0.5 rad (m) short"]),
+        (rough, True, []),
+        (pendulum, False, []),
+    ):
+        way = Rehearsal(np.arange(2.0), rows, rows, rows, diverged)
+        found = _Outcome(np.inf, np.inf, "m1.hinge", kept=False, way=way)
+        assert trial_of(ComputedTorque(model))._dry(found) == words
 
 
 def test_zero_dynamics_that_grow_are_a_reason():
@@ -747,6 +780,8 @@ def test_a_joint_without_a_motor_rests_where_nothing_pulls():
     assert law.certificate([0.0, 1e-9]).guaranteed
     (found,) = law.certificate([0.0, 1e-5]).failures
     assert "no motor at m1.hinge, which cannot rest there" in found.why
+    reached = Lqr(crane, passive=["m1.hinge"]).certificate().findings
+    assert "no motor at m1.hinge; through coupling" in [x.why for x in reached]
     energy = PdGravity(crane, 3.0, 2.0, passive=["m1.hinge"]).certificate().failures
     assert "the argument needs a motor at every joint" in [x.why for x in energy]
 
@@ -947,6 +982,18 @@ def test_another_clock_does_not_change_how_fast_a_law_learns(pendulum):
     assert law.changed(adaptation=0.25).adaptation.tolist() == [0.25] * len(pendulum.mass)
 
 
+def test_slow_samples_do_not_slow_down_a_law_that_learns_still_more_slowly(pendulum):
+    slow, fast = (Adaptive(pendulum, rate=0.01, sample_time=dt) for dt in (1.0, 1e-3))
+    np.testing.assert_array_equal(slow.adaptation, fast.adaptation)
+
+
+def test_torques_at_rest_can_be_learned_however_slowly(pendulum):
+    at = np.array([0.3, -0.5])
+    for adaptation in (1.0, 1e-14):
+        kept, _ = Adaptive(pendulum, adaptation=adaptation).memory(1e-3, at)
+        np.testing.assert_array_equal(kept, np.eye(2))
+
+
 def test_without_gravity_no_torque_at_rest_is_learned():
     law = Adaptive(examples.snake(4).model("physical", gravity=(0, 0, 0)))
     kept, by_error = law.memory(1e-3)
@@ -1016,7 +1063,9 @@ def test_a_way_may_need_all_that_a_motor_has(rail):
     for share, holds in ((1.0, True), (1 - 1e-9, False)):
         law = ComputedTorque(rail, 4.0, 4.0, torque_limit=share * most)
         found = law.certificate([0.0], start=begin).findings
-        assert [x.holds for x in found if x[0].startswith("torques")] == [holds]
+        (torques,) = [x for x in found if x[0].startswith("torques")]
+        assert torques.holds is holds
+        assert torques.why.startswith("at most" if holds else "'m0.joint' needs")
 
 
 def test_a_sampled_body_that_cannot_move_has_no_slowest_rate():
@@ -1028,14 +1077,15 @@ def test_a_sampled_body_that_cannot_move_has_no_slowest_rate():
 def test_a_number_that_is_not_finite_is_named_by_its_place(pendulum, kind):
     rest, wrong = np.zeros(2), np.array([0.0, np.nan])
     law = kind(pendulum)
+    law.command(0.0, rest, rest, rest)
     with complains(StateError, "q[1] is"):
-        law.command(0.0, wrong, rest, rest)
+        law.command(0.5, wrong, rest, rest)
     with complains(StateError, "v[1] is"):
-        law.command(0.0, rest, wrong, rest)
+        law.command(0.5, rest, wrong, rest)
     for name in "qv" if kind is PdGravity else "qva":  # which asks for no acceleration
         aim = Reference(rest, rest, rest)._replace(**{name: wrong})
         with complains(StateError, f"reference.{name} must hold finite"):
-            law.command(0.0, rest, rest, aim)
+            law.command(0.5, rest, rest, aim)
 
 
 def test_a_motor_that_gives_all_it_has_is_not_yet_beyond_its_limit(rail):
@@ -1114,6 +1164,11 @@ def test_limits_are_drawn_beside_the_torques_and_bodies_that_float_are_not(pendu
     floating = examples.crab().model("physical", "free")
     with complains(StateError, "one run of joints on a fixed base"):
         plot_closed_loop(run, ComputedTorque(floating), way)
+    many = SimpleNamespace(q=np.zeros((5, 3, 2)))
+    block = Organism.start("backbone").model("physical")
+    for some, model in ((many, pendulum), (SimpleNamespace(q=np.zeros((5, 0))), block)):
+        with complains(StateError, "one run of joints on a fixed base"):
+            plot_closed_loop(some, ComputedTorque(model), way)
 
 
 @pytest.fixture(scope="module")
@@ -1189,6 +1244,36 @@ def test_estimates_are_drawn_with_three_standard_deviations_and_measurements_as_
     (dots,) = [x for x in of_color(figure.axes[1], PALETTE[2]) if x.get_marker() == "."]
     assert 600 <= len(dots.get_xdata()) <= 651  # every second one
     np.testing.assert_allclose(dots.get_ydata(), run.channels["measured_q"][:-1:2, 2])
+
+
+def test_curves_of_a_plot_hide_neither_each_other_nor_the_measurements(two_units):
+    law, run = two_units
+    figure = plot_closed_loop(run, law, SetPoint([0.1, 0.2, 0.3]))
+    for plane in figure.axes:
+        lines = [line for line in plane.lines if line.get_linestyle() != "None"]
+        assert all(0.8 <= line.get_linewidth() <= 1.6 for line in lines)
+        assert all(line.get_markersize() <= 4 for line in plane.lines if line.get_marker() == ".")
+        dots = [line for line in plane.lines if line.get_marker() == "." and len(line.get_xdata())]
+        assert all(dot.get_alpha() <= 0.3 and dot.get_markersize() < 3 for dot in dots)
+        assert all(band.get_alpha() <= 0.2 for band in plane.collections)
+        assert all(band.get_linewidth() == 0 for band in plane.collections)
+        assert not plane.spines["top"].get_visible()
+    place, error = figure.axes[0], figure.axes[6]
+    solid, dashed = of_color(place, PALETTE[0])[-1], of_color(place, INK)[0]
+    assert dashed.get_linewidth() < solid.get_linewidth()
+    (zero,) = of_color(error, FAINT)
+    assert zero.get_ydata() == [0, 0]
+    assert zero.get_zorder() < of_color(error, PALETTE[0])[0].get_zorder()
+    figure.draw_without_rendering()
+    left = [plane.yaxis.label.get_window_extent().x0 for plane in figure.axes]
+    np.testing.assert_allclose(left, left[0], atol=0.01)
+
+
+def test_torques_however_small_fill_their_panel(two_units):
+    law, run = two_units
+    small = SimpleNamespace(t=run.t, q=run.q, v=run.v, tau=1e-8 * run.tau, channels=run.channels)
+    low, high = plot_closed_loop(small, law, SetPoint([0.1, 0.2, 0.3])).axes[5].get_ylim()
+    assert high - low == pytest.approx(1.24e-8 * np.ptp(run.tau[:-1, 2]))
 
 
 def test_a_band_is_at_most_ten_times_as_wide_as_usual(two_units):

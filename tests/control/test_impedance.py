@@ -234,6 +234,16 @@ def test_a_rebuilt_law_keeps_what_was_asked_for():
     assert CartesianImpedance(small).rebuilt(large).body == large.body_names[-1]
 
 
+def test_all_motions_are_left_to_the_null_space_of_a_body_that_no_joint_moves(arm):
+    law = CartesianImpedance(arm, arm.body_names[0])
+    assert not arm.jacobian(POSE, 0).any()
+    (k0, k1), v, rest = gains.from_settling_time(1.0), 0.1 * POSE[::-1], np.zeros(7)
+    tau = law.command(0.0, POSE, v, rest)
+    expected = arm.inverse_dynamics(POSE, rest, rest) + 0.02 * v  # and friction
+    expected += arm.mass_matrix(POSE) @ (-k0 * POSE - k1 * v)
+    np.testing.assert_allclose(tau, expected, rtol=0, atol=SAME * np.abs(expected).max())
+
+
 def test_wrong_impedances_are_named(arm):
     for law, size in ((JointImpedance, 7), (CartesianImpedance, 6)):
         with complains(StateError, "stiffness and damping, or settling_time"):

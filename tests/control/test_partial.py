@@ -113,6 +113,14 @@ def test_where_inertias_do_not_couple_there_is_no_relative_degree():
         law.command(0.0, lost, np.zeros(2), np.zeros(2))
 
 
+def test_with_a_motor_at_every_joint_all_of_them_may_be_outputs():
+    model = examples.double_pendulum().model("physical")
+    law, state = PartialLinearization(model, model.joint_names), ([0.3, 2.0], [0.1, -0.2])
+    assert law.relative_degree(state[0]) == (2, 2)
+    expected = ComputedTorque(model).command(0.0, *state, [0.5, 0.6])
+    np.testing.assert_allclose(law.command(0.0, *state, [0.5, 0.6]), expected, rtol=1e-12)
+
+
 def test_wrong_outputs_of_the_law_are_named():
     model, slide, hinge = system("crane")
     with complains(UnknownNameError, "no joint 'm9.hinge'", slide):
@@ -122,3 +130,10 @@ def test_wrong_outputs_of_the_law_are_named():
             PartialLinearization(model, outputs, passive=[hinge])
     grown = PartialLinearization(model, [hinge], passive=[hinge]).rebuilt(model)
     assert grown.outputs == (hinge,)
+
+
+def test_a_body_with_more_motors_than_outputs_gets_those_with_a_motor():
+    old, new = (examples.snake(n).model("physical") for n in (3, 4))
+    first, last = old.joint_names
+    grown = PartialLinearization(old, [last], passive=[first]).rebuilt(new)
+    assert grown.outputs == tuple(name for name in new.joint_names if name != first)

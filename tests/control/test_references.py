@@ -94,6 +94,7 @@ def test_minimum_jerk_keeps_joint_limits(crab):
     ends = [crab.lower[0], crab.upper[1], 0.0], [crab.upper[0], crab.lower[1], 0.1]
     np.testing.assert_allclose(minimum_jerk(*ends, 1.0, model=crab)(1.0).q, ends[1])
     assert minimum_jerk(A, B, 0.05).duration == 0.05
+    assert minimum_jerk([0.0], [1e-3], rate=1.0).duration == pytest.approx(15 / 8 * 1e-3)
     still = minimum_jerk(A, A, rate=1.0)
     assert still.duration == 1.0
     with complains(StateError, "give a duration"):

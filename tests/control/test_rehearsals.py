@@ -178,6 +178,15 @@ def test_a_run_takes_three_settling_times_and_four_seconds_at_most(crab):
     assert study(crab, duration=1e-9).steps == 2
 
 
+def test_a_run_of_a_fast_law_takes_ten_milliseconds_at_least():
+    rail = examples.arm("c").with_parameters(viscous=0.0).model("physical")
+    for time, duration in ((0.001, 0.01), (0.01, 0.03)):
+        found = study(rail, sample_time=1e-4, settling_time=time)
+        assert (found.duration, found.steps) == (duration, round(duration / 1e-4))
+    late = study(rail, sample_time=0.05, k0=400.0, k1=30.0)  # all poles at 0: two samples
+    assert late.duration == 0.3
+
+
 def test_fifty_bodies_share_the_runs_when_masses_are_wrong(crab):
     for runs, masses, bodies in ((40, 0.1, 40), (50, 0.1, 50), (60, 0.1, 50), (60, 0.0, 1)):
         found = study(crab, runs)._bodies(masses)
@@ -230,7 +239,9 @@ class Watched(LocalExecutor):
         return super().map(function, items, progress)
 
 
-@pytest.mark.parametrize(("gravity", "step"), [((0, 0, 0), 0.5), ((0, 0, -9.81), 1e-3)])
+@pytest.mark.parametrize(
+    ("gravity", "step"), [((0, 0, 0), 0.5), ((0, 0, 0), 1e-4), ((0, 0, -9.81), 1e-3)]
+)
 def test_the_default_limit_is_a_share_of_the_first_pull_or_what_rests(gravity, step):
     """A slide is pulled the most at the start of its largest step: by mass k0 e, and its weight."""
     rail = examples.arm("c").with_parameters(viscous=0.0).model("physical", gravity=gravity)

@@ -332,6 +332,15 @@ def test_the_robust_term_of_a_slide_is_twice_the_error_of_the_mass_times_its_acc
         assert found == pytest.approx(-mass * 4.0 * e * (1 + 2 * 0.3), rel=1e-6)
 
 
+def test_a_layer_by_default_is_made_again_for_another_body():
+    old, new = (examples.snake(n).model("physical") for n in (3, 5))
+    np.testing.assert_array_equal(Robust(old, 2.0).rebuilt(new).layer, Robust(new, 2.0).layer)
+    assert Robust(old, 2.0, layer=0.5).rebuilt(new).layer.tolist() == [0.5] * 4
+    assert Robust(old, 2.0, layer=[0.5, 0.7]).rebuilt(new).layer.tolist() == [0.5, 0.7, 0.6, 0.6]
+    first, second = Robust(old, 2.0, passive=[old.joint_names[0]]).layer
+    assert first == 0 < second
+
+
 def test_for_exact_masses_the_robust_law_has_no_robust_term():
     model = MODELS["crab"]()
     (q, v, aim), law = state(model, 3), Robust(model, mass_error=0.0)

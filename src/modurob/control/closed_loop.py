@@ -11,6 +11,7 @@ import numpy as np
 
 from modurob.blas import single_threaded
 from modurob.control.controller import Controller
+from modurob.control.gains import settling_factor
 from modurob.errors import StateError
 from modurob.friction import MOST_RATE_STEP
 from modurob.stepping import RK4, EquationOfMotion, SemiImplicitEuler, StepSettings
@@ -55,6 +56,19 @@ def linearized(law: Controller, at: np.ndarray, late: int = 0) -> Linear:
     closed = _Held(law, at, law.sample_time).closed(round(law.delay / law.sample_time) + late)
     values = np.linalg.eigvals(closed)
     return Linear(closed, values, _decay(values, law.sample_time))
+
+
+def settling_time(law: Controller, at: np.ndarray) -> float:
+    """Time in which small errors settle, infinite where they do not decay. [s]
+
+    Of the slowest pole; but not less than a loop with all poles at 0 (deadbeat) needs, which is
+    one sample for each state of a joint.
+    """
+    near, clock = linearized(law, at), law.sample_time or 0.0
+    if near.rate <= 0:
+        return np.inf
+    states = len(near.A) / len(law.model.joint_names)
+    return max(settling_factor(1.0) / near.rate, states * clock)
 
 
 def zero_dynamics(law: Controller, at: np.ndarray) -> np.ndarray:

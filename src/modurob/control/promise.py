@@ -14,7 +14,13 @@ from modurob.checks import real_array
 from modurob.control import gains
 from modurob.control.adaptive import Adaptive
 from modurob.control.certificate import is_decaying
-from modurob.control.closed_loop import Rehearsal, linearized, rehearsed, zero_dynamics
+from modurob.control.closed_loop import (
+    Rehearsal,
+    linearized,
+    rehearsed,
+    settling_time,
+    zero_dynamics,
+)
 from modurob.control.controller import Controller
 from modurob.control.link_law import LinkLaw
 from modurob.control.lqr import Lqr
@@ -82,8 +88,8 @@ def checked(law: Controller, set_point: ArrayLike | None, start: ArrayLike | Non
         goals, begin = law._aim(real_array("set_point", set_point), q).q[None], q[None]
     length = LENGTH * max(asked or 0.0, law.attainable or 0.0)
     if not length:
-        rate = linearized(law, begin[0]).rate
-        length = LENGTH * gains.settling_factor(1.0) / rate if rate > 0 else gains.SETTLING_TIME
+        time = settling_time(law, begin[0])
+        length = gains.SETTLING_TIME if math.isinf(time) else LENGTH * time
     trial = _Trial(law, asked, length, goals, begin)
     found = trial.run()
     reasons = () if found.kept else trial.reasons(found)
@@ -135,7 +141,7 @@ class _Trial:
         law, model = self.law, self.law.model
         rest = np.zeros((len(self.begin), model.nv))
         way = rehearsed(law, self.goals, self.begin, rest, self.length, limited=True)
-        if way.diverged or len(way.t) < 2:
+        if way.diverged:
             return _Outcome(np.inf, np.inf, model.joint_names[0], False, way)
         driven = law._outputs - law._skip
         found = step_response(way.t, way.q[..., model.joint_slice_q], self.goals)

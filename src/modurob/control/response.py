@@ -76,7 +76,7 @@ def step_response(
     error = places[late] - goal
     mean = error.mean(axis=0)
     return StepResponse(
-        rise=np.where(moves, _first(times, done, HIGH) - _first(times, done, LOW), np.nan),
+        rise=_first(times, done, HIGH) - _first(times, done, LOW),
         overshoot=np.maximum(beyond, 0.0),
         settling=_settled(times, np.abs(places - goal) / scale, band),
         steady_error=mean,
@@ -86,12 +86,10 @@ def step_response(
 
 
 def _first(t: np.ndarray, y: np.ndarray, level: float) -> np.ndarray:
-    """(...) time from the first row at which y reaches a level; NaN where it never does."""
+    """(...) time at which y first rises to a level; NaN where it never does, or begins there."""
     above = y >= level
-    k = above.argmax(axis=0)
-    before = np.maximum(k - 1, 0)
-    found = _crossing(t, y, before, level)
-    return np.where(above.any(axis=0), np.where(k == 0, t[0], found), np.nan) - t[0]
+    before = np.maximum(above.argmax(axis=0) - 1, 0)
+    return np.where(above.any(axis=0) & ~above[0], _crossing(t, y, before, level), np.nan)
 
 
 def _settled(t: np.ndarray, error: np.ndarray, band: float) -> np.ndarray:
@@ -103,8 +101,7 @@ def _settled(t: np.ndarray, error: np.ndarray, band: float) -> np.ndarray:
 
 
 def _crossing(t: np.ndarray, y: np.ndarray, k: np.ndarray, level: float) -> np.ndarray:
-    """(...) when the straight line from row k to row k + 1 meets a level."""
+    """(...) when the straight line from row k to row k + 1 meets a level; any number if never."""
     y0, y1 = (np.take_along_axis(y, row[None], axis=0)[0] for row in (k, k + 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip((level - y0) / (y1 - y0), 0.0, 1.0)
-    return t[k] + np.where(np.isfinite(share), share, 0.0) * (t[k + 1] - t[k])
+    with np.errstate(all="ignore"):
+        return t[k] + (level - y0) / (y1 - y0) * (t[k + 1] - t[k])

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import LARGEST_BYTES, not_negative, per_joint, positive, refuse_over, whole
 from modurob.control import gains
-from modurob.control.closed_loop import linearized
+from modurob.control.closed_loop import settling_time
 from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
 from modurob.control.response import LAST, step_response
@@ -29,7 +29,7 @@ MEMORY_SHARE = 1 / 8  # of the largest arrays: what runs take that are computed 
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
 SETTLING_TIMES = 3.0  # of a step by default
 LEAST_STEP = 0.3  # of the largest: overshoot is a part of the step, which must not vanish
-SLOWEST = 4.0  # [s] longest default duration of a step
+SLOWEST, LEAST_LENGTH_S = 4.0, 0.01  # [s] default durations of a step, which are whole 10 ms
 TORQUE_SHARE = 0.7  # of the largest torque as designed: the default limit
 
 
@@ -190,9 +190,8 @@ class _Study:
         self.steps = max(2, round(self.duration / self.dt))
 
     def _length(self) -> float:
-        rate = linearized(self.law, self.start).rate
-        slow = gains.settling_factor(1.0) / rate if rate > 0 else np.inf
-        return round(min(SLOWEST, SETTLING_TIMES * slow), 2)
+        wanted = SETTLING_TIMES * settling_time(self.law, self.start)
+        return max(LEAST_LENGTH_S, round(min(SLOWEST, wanted), 2))
 
     def load(self) -> np.ndarray:
         """(n,) the largest torque that any of the set points needs for resting. [N m, N]"""

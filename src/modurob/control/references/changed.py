@@ -111,7 +111,7 @@ def excesses(
         ),
     ]
     for side, (what, values, most) in enumerate(looks):
-        slack = SLACK * (1 + np.abs(np.where(np.isfinite(most), most, 0.0)))
+        slack = SLACK * (1 + np.abs(most))
         worst = values.argmax(axis=0)
         sign = -1.0 if side == 1 else 1.0  # lower limits were compared with the sign changed
         for k in np.flatnonzero(values.max(axis=0) > most + slack):
