@@ -121,11 +121,12 @@ def written(quantity, shape):
     return numbers, {match[1]: each for match, each in zip(matches, lines, strict=True)}
 
 
-def copied(lines):
-    """Where numbers of a state are kept: places by scalars."""
-    pairs = [re.findall(r"(state|at|from|to)\[(\d+)\]", line) for line in lines if line]
-    assert all(len(pair) == 2 for pair in pairs)
-    return {int(dict(pair)["state"]): int(dict(pair)["at"]) for pair in pairs}
+def copied(functions, name):
+    """Where numbers of a state are kept, or taken from: places by scalars."""
+    keep = name.startswith("keep")
+    line = r"  at\[(\d+)\] = state\[(\d+)\];" if keep else r"  state\[(\d+)\] = at\[(\d+)\];"
+    pairs = [re.fullmatch(line, each).groups() for each in functions[f"void {name}"] if each]
+    return {int(k): int(at) for k, at in (pair[::-1] if keep else pair for pair in pairs)}
 
 
 @pytest.mark.parametrize(
@@ -154,15 +155,15 @@ def test_the_text_of_a_population_has_the_functions_and_numbers_of_its_bodies(na
         only, both = f"{step}_0{given}", [f"if (slides) {step}_1{given}", f"else {step}_0{given}"]
         assert chosen == (both if large else [only])
     for way in forks:  # side by side, in one order
-        kept = copied(functions[f"void keep_fork_{way}"])
-        assert copied(functions[f"void take_fork_{way}"]) == kept
+        kept = copied(functions, f"keep_fork_{way}")
+        assert copied(functions, f"take_fork_{way}") == kept
         assert list(kept.values()) == list(range(len(kept)))
         assert functions[f"void hand_{way}"] == [f"  to[{k}] = from[{k}];" for k in kept]
-    first = copied(functions["void keep_outward"])
-    made = copied(functions["void keep_made"])
+    first = copied(functions, "keep_outward")
+    made = copied(functions, "keep_made")
     kept = first | made
     for way in ("inward", "after"):
-        assert copied(functions[f"void take_{way}"]).items() <= kept.items()
+        assert copied(functions, f"take_{way}").items() <= kept.items()
     assert not first.keys() & made.keys()
     expected = {
         "STEPS": 0, "INPUTS": 3, "POINTS": 0, "FREE_BASE": int(large), "HAS_BACK": int(forward),
