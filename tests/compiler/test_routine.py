@@ -9,9 +9,12 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.compiler import pool, routine
+from modurob.compiler.fused import workspace_vectors
 from modurob.compiler.jit import compile_ir, host
+from modurob.compiler.layout import point_places
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
 from modurob.compiler.tiers import DyadTier
+from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
 
@@ -92,6 +95,15 @@ def test_memory_for_vectors_is_aligned_and_empty(size):
     assert found.shape == (size,)
     assert found.flags.writeable
     assert not found.any()
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_code_with_points_has_a_state_for_each_link_and_the_base(base):
+    model = examples.snake(3).model("physical", base)
+    quantity = GROUNDED_DYNAMICS["level", False]
+    of_a_link = 1 + max(k for k in point_places(quantity, model.free_base) if k is not None)
+    assert workspace_vectors(quantity, model) == of_a_link * len(model.mass)
+    assert workspace_vectors(QUANTITIES["mass_matrix"], model) == 0
 
 
 def test_the_memory_of_points_has_a_block_for_each_vector_of_states():
