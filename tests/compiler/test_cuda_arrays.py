@@ -187,6 +187,11 @@ def test_the_text_of_a_rollout_moves_bodies_and_visits_their_points(masks):
     assert (numbers["STEPS"], numbers["POINTS"]) == ("1", str(int(masks > 0)))
     assert "void move" not in written(quantity, LARGE._replace(free_base=False))[1]
     if masks:
+        text = PopulationText(quantity, LARGE._replace(masks=masks)).source()
+        for each in ("void survey", "void settle", "real active", "void outward_0"):
+            (arguments,) = re.findall(rf"^INLINE {each}\(([^)]*)\)", text, re.MULTILINE)
+            constant = ["row"] + ["parent"] * ("outward" not in each)  # cells of a field
+            assert re.findall(r"const real\* (\w+)", arguments) == constant
         passes = quantity.passes
         memory = unflat(passes.Memory, range(size(passes.Memory)))
         assert int(numbers["HELD"]) == memory.held

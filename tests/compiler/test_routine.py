@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples
-from modurob.compiler import pool, routine
+from modurob.compiler import jit, pool, routine
 from modurob.compiler.fused import workspace_vectors
 from modurob.compiler.jit import compile_ir, host
 from modurob.compiler.layout import point_places
@@ -86,6 +86,30 @@ def test_a_batch_is_split_into_shares_for_threads_with_memory_of_their_own(monke
     shared, alone = pool.ctypes.addressof(helpers._batch), seen.pop()
     assert alone["at"] != shared == found["at"]
     assert alone["inside"] == alone["open"] == 0
+
+
+def test_as_many_helpers_are_woken_as_there_are_threads_beside_the_leader(monkeypatch):
+    """One that is awake has a lock that is open already."""
+
+    class Lock:
+        def __init__(self, asleep):
+            self.asleep, self.released = asleep, 0
+
+        def locked(self):
+            return self.asleep
+
+        def release(self):
+            assert self.asleep
+            self.released += 1
+
+    helpers, locks = pool.pool(), [Lock(asleep) for asleep in (True, False, True, True)]
+    monkeypatch.setattr(helpers, "_lead", lambda batch: None)
+    monkeypatch.setattr(helpers, "_wake_locks", locks)
+    helpers.run(7, 8, 100, np.zeros((4, 128), dtype=np.uint8))
+    assert [lock.released for lock in locks] == [1, 0, 1, 0]
+    with helpers._leading:  # another thread leads: its helpers are busy
+        helpers.run(7, 8, 100, np.zeros((4, 128), dtype=np.uint8))
+    assert [lock.released for lock in locks] == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("size", [1, 64, 1000])
@@ -271,6 +295,29 @@ def test_prepared_calls_write_where_they_were_told_and_hand_on_what_they_cannot_
         assert handed.pop() == tuple(lists)
         assert call(*given, at) == "slow"  # one too many
         assert len(handed.pop()) == 4
+
+
+@pytest.mark.parametrize(
+    ("features", "width", "told"),
+    [({"avx512f": True, "avx": True}, 8, "+avx,+avx512f"),
+     ({"avx512f": False, "avx": True}, 4, "+avx,-avx512f"),
+     ({"sse2": True, "avx": False}, 2, "-avx,+sse2"), (RuntimeError, 2, "")],
+)  # fmt: skip
+def test_vectors_are_as_wide_as_those_of_the_cpu(monkeypatch, features, width, told):
+    """512, 256 or 128 bits: the least that a CPU of 64 bits has, also where LLVM does not say."""
+
+    def asked():
+        if features is RuntimeError:
+            raise RuntimeError
+        return features
+
+    monkeypatch.setattr(jit.llvm, "get_host_cpu_features", asked)
+    for variable in ("MODUROB_VECTOR_WIDTH", "MODUROB_CPU"):
+        monkeypatch.delenv(variable, raising=False)
+    found = jit.Host()
+    assert (found.width, found.features) == (width, told)
+    monkeypatch.setenv("MODUROB_VECTOR_WIDTH", "4")
+    assert jit.Host().width == 4
 
 
 def test_all_code_is_kept_in_a_folder_that_is_made_with_those_above_it(monkeypatch, tmp_path):
