@@ -13,7 +13,7 @@ from modurob.compiler.fused import workspace_vectors
 from modurob.compiler.jit import compile_ir, host
 from modurob.compiler.layout import point_places
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
-from modurob.compiler.tiers import DyadTier
+from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
@@ -119,6 +119,28 @@ def test_memory_for_vectors_is_aligned_and_empty(size):
     assert found.shape == (size,)
     assert found.flags.writeable
     assert not found.any()
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_points_of_a_compiled_model_are_visited_by_its_own_code_if_all_joints_move(
+    monkeypatch, moves
+):
+    """Where one moves nothing there is no such code: the table's raises the error."""
+    code = compile_ir("define void @run() {\nentry:\n  ret void\n}\n") if moves else None
+    asked, quantity = [], GROUNDED_DYNAMICS["level", False]
+    monkeypatch.setattr(FusedTier, "_compile", lambda tier, *given: asked.append(given) or code)
+    tier = FusedTier(examples.snake(3).model("physical", "free"), background=True)
+    tier.dyads = SimpleNamespace(with_points=lambda *given, **tables: (given, [*tables]))
+    links = np.zeros(5, dtype=np.int64)
+    for settles in (True, False):
+        found = tier.with_points(quantity, settles, True, point_links=links)
+        if moves:
+            assert found._kept[0] is code
+            assert found._width == host().width
+            assert (found._fixed.points, found._fixed.settles) == (5, settles)
+        else:
+            assert found == ((quantity, settles, True), ["point_links"])
+    assert asked == [(quantity, True, False)]  # once, with wrenches, for vectors
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
