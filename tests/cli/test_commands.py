@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import (
     COMMANDS,
+    _warnings_as_lines,
     balance,
     bus_session,
     characters,
@@ -1924,3 +1926,19 @@ def test_errors_have_one_line_and_their_exit_code(monkeypatch):
     ):
         done = raised(error)
         assert (done.exit_code, done.stderr, done.stdout) == (code, told, ""), error
+
+
+def test_warnings_about_models_are_lines_told_once_and_others_stay_as_they_are(capsys):
+    shown = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *place: shown.append((category, *place))
+        with _warnings_as_lines():
+            for text, category in (("a\nb", mr.ModelWarning), ("c", RuntimeWarning)) * 2:
+                warnings.warn_explicit(text, category, "some.py", 7)
+        warnings.warn_explicit("d", mr.ModelWarning, "some.py", 8)
+    assert capsys.readouterr().err == "warning: a b\n"
+    assert [each[:3] for each in shown] == [
+        (RuntimeWarning, "some.py", 7), (RuntimeWarning, "some.py", 7),
+        (mr.ModelWarning, "some.py", 8),
+    ]  # fmt: skip
