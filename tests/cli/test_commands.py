@@ -1942,3 +1942,14 @@ def test_warnings_about_models_are_lines_told_once_and_others_stay_as_they_are(c
         (RuntimeWarning, "some.py", 7), (RuntimeWarning, "some.py", 7),
         (mr.ModelWarning, "some.py", 8),
     ]  # fmt: skip
+
+
+def test_an_empty_line_stands_between_the_parts_of_show():
+    lines = [
+        line.rstrip() for line in CliRunner().invoke(cli, ["show", "crab"]).stdout.splitlines()
+    ]
+    (summary,) = [k for k, line in enumerate(lines) if line.startswith("crab: 6 modules")]
+    assert lines[summary - 1] == ""
+    assert lines[summary + 1 : summary + 3] == ["", "Joints"]
+    for title in ("Locked joints", "Assembly incidence matrix", "Accessibility"):
+        assert lines[lines.index(title) - 1] == ""
