@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
 import warnings
 from pathlib import Path
@@ -1953,3 +1954,15 @@ def test_an_empty_line_stands_between_the_parts_of_show():
     assert lines[summary + 1 : summary + 3] == ["", "Joints"]
     for title in ("Locked joints", "Assembly incidence matrix", "Accessibility"):
         assert lines[lines.index(title) - 1] == ""
+
+
+def test_matplotlib_tells_errors_and_no_warnings():
+    logger = logging.getLogger("matplotlib")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        assert CliRunner().invoke(cli, ["--version"]).exit_code == 0
+        assert logger.isEnabledFor(logging.ERROR)
+        assert not logger.isEnabledFor(logging.WARNING)
+    finally:
+        logger.setLevel(before)
