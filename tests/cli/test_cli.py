@@ -199,6 +199,8 @@ def test_new_from_matrix_drawing_and_chance(call, tmp_path):
     assert call("new", "--random", "12", "--seed", "5", "--kind", "scout").exit_code == 0
     expected = mr.Organism.random("scout", 12, np.random.default_rng(5))
     assert mr.load("random.json") == expected
+    assert call("new", "--random", "12", "-o", "c").exit_code == 0  # of the seed 0
+    assert mr.load("c") == mr.Organism.random("backbone", 12, np.random.default_rng(0))
 
 
 def test_new_overwrites_only_when_forced(call, tmp_path):

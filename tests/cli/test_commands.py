@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import (
     COMMANDS,
+    _warnings_as_lines,
     balance,
     bus_session,
     characters,
@@ -1924,3 +1927,42 @@ def test_errors_have_one_line_and_their_exit_code(monkeypatch):
     ):
         done = raised(error)
         assert (done.exit_code, done.stderr, done.stdout) == (code, told, ""), error
+
+
+def test_warnings_about_models_are_lines_told_once_and_others_stay_as_they_are(capsys):
+    shown = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *place: shown.append((category, *place))
+        with _warnings_as_lines():
+            for text, category in (("a\nb", mr.ModelWarning), ("c", RuntimeWarning)) * 2:
+                warnings.warn_explicit(text, category, "some.py", 7)
+        warnings.warn_explicit("d", mr.ModelWarning, "some.py", 8)
+    assert capsys.readouterr().err == "warning: a b\n"
+    assert [each[:3] for each in shown] == [
+        (RuntimeWarning, "some.py", 7), (RuntimeWarning, "some.py", 7),
+        (mr.ModelWarning, "some.py", 8),
+    ]  # fmt: skip
+
+
+def test_an_empty_line_stands_between_the_parts_of_show():
+    lines = [
+        line.rstrip() for line in CliRunner().invoke(cli, ["show", "crab"]).stdout.splitlines()
+    ]
+    (summary,) = [k for k, line in enumerate(lines) if line.startswith("crab: 6 modules")]
+    assert lines[summary - 1] == ""
+    assert lines[summary + 1 : summary + 3] == ["", "Joints"]
+    for title in ("Locked joints", "Assembly incidence matrix", "Accessibility"):
+        assert lines[lines.index(title) - 1] == ""
+
+
+def test_matplotlib_tells_errors_and_no_warnings():
+    logger = logging.getLogger("matplotlib")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        assert CliRunner().invoke(cli, ["--version"]).exit_code == 0
+        assert logger.isEnabledFor(logging.ERROR)
+        assert not logger.isEnabledFor(logging.WARNING)
+    finally:
+        logger.setLevel(before)

@@ -7,6 +7,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.compiler.c_functions import c_functions
+from modurob.compiler.c_program import _check
 from modurob.compiler.emit_c import _comment, c_sources, plain
 from oracles import complains
 
@@ -235,6 +236,14 @@ def test_errors_of_what_cancels_are_relative_to_its_terms():
     ((count, scale),) = re.findall(r"compare\(.*?, (\d+), (\S+)\);", text)
     assert int(count) == 9
     assert float(scale) == pytest.approx(np.abs(model.mass_matrix(q)).max() * np.abs(v).max())
+
+
+def test_errors_are_absolute_where_all_numbers_are_zero():
+    energy = c_functions()["energy"]
+    for scale, found in ((0.0, 1.0), (0.5, 0.5)):
+        text = _check("it", "energy", energy, (2,), scale, 1e-12)
+        (numbers,) = re.findall(r"compare\(.*?, (\d+), (\S+)\);", text)
+        assert tuple(map(float, numbers)) == (2, found)
 
 
 def test_ten_states_are_tested_unless_told_and_only_inputs_in_use_are_given():

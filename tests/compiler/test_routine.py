@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples
-from modurob.compiler import pool, routine
+from modurob.compiler import jit, pool, routine
+from modurob.compiler.fused import workspace_vectors
 from modurob.compiler.jit import compile_ir, host
+from modurob.compiler.layout import point_places
 from modurob.compiler.routine import aligned, memory_blocks, thread_count
-from modurob.compiler.tiers import DyadTier
+from modurob.compiler.tiers import DyadTier, FusedTier
+from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
 
@@ -85,6 +88,30 @@ def test_a_batch_is_split_into_shares_for_threads_with_memory_of_their_own(monke
     assert alone["inside"] == alone["open"] == 0
 
 
+def test_as_many_helpers_are_woken_as_there_are_threads_beside_the_leader(monkeypatch):
+    """One that is awake has a lock that is open already."""
+
+    class Lock:
+        def __init__(self, asleep):
+            self.asleep, self.released = asleep, 0
+
+        def locked(self):
+            return self.asleep
+
+        def release(self):
+            assert self.asleep
+            self.released += 1
+
+    helpers, locks = pool.pool(), [Lock(asleep) for asleep in (True, False, True, True)]
+    monkeypatch.setattr(helpers, "_lead", lambda batch: None)
+    monkeypatch.setattr(helpers, "_wake_locks", locks)
+    helpers.run(7, 8, 100, np.zeros((4, 128), dtype=np.uint8))
+    assert [lock.released for lock in locks] == [1, 0, 1, 0]
+    with helpers._leading:  # another thread leads: its helpers are busy
+        helpers.run(7, 8, 100, np.zeros((4, 128), dtype=np.uint8))
+    assert [lock.released for lock in locks] == [1, 0, 1, 0]
+
+
 @pytest.mark.parametrize("size", [1, 64, 1000])
 def test_memory_for_vectors_is_aligned_and_empty(size):
     found = aligned(size)
@@ -92,6 +119,37 @@ def test_memory_for_vectors_is_aligned_and_empty(size):
     assert found.shape == (size,)
     assert found.flags.writeable
     assert not found.any()
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_points_of_a_compiled_model_are_visited_by_its_own_code_if_all_joints_move(
+    monkeypatch, moves
+):
+    """Where one moves nothing there is no such code: the table's raises the error."""
+    code = compile_ir("define void @run() {\nentry:\n  ret void\n}\n") if moves else None
+    asked, quantity = [], GROUNDED_DYNAMICS["level", False]
+    monkeypatch.setattr(FusedTier, "_compile", lambda tier, *given: asked.append(given) or code)
+    tier = FusedTier(examples.snake(3).model("physical", "free"), background=True)
+    tier.dyads = SimpleNamespace(with_points=lambda *given, **tables: (given, [*tables]))
+    links = np.zeros(5, dtype=np.int64)
+    for settles in (True, False):
+        found = tier.with_points(quantity, settles, True, point_links=links)
+        if moves:
+            assert found._kept[0] is code
+            assert found._width == host().width
+            assert (found._fixed.points, found._fixed.settles) == (5, settles)
+        else:
+            assert found == ((quantity, settles, True), ["point_links"])
+    assert asked == [(quantity, True, False)]  # once, with wrenches, for vectors
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_code_with_points_has_a_state_for_each_link_and_the_base(base):
+    model = examples.snake(3).model("physical", base)
+    quantity = GROUNDED_DYNAMICS["level", False]
+    of_a_link = 1 + max(k for k in point_places(quantity, model.free_base) if k is not None)
+    assert workspace_vectors(quantity, model) == of_a_link * len(model.mass)
+    assert workspace_vectors(QUANTITIES["mass_matrix"], model) == 0
 
 
 def test_the_memory_of_points_has_a_block_for_each_vector_of_states():
@@ -259,6 +317,29 @@ def test_prepared_calls_write_where_they_were_told_and_hand_on_what_they_cannot_
         assert handed.pop() == tuple(lists)
         assert call(*given, at) == "slow"  # one too many
         assert len(handed.pop()) == 4
+
+
+@pytest.mark.parametrize(
+    ("features", "width", "told"),
+    [({"avx512f": True, "avx": True}, 8, "+avx,+avx512f"),
+     ({"avx512f": False, "avx": True}, 4, "+avx,-avx512f"),
+     ({"sse2": True, "avx": False}, 2, "-avx,+sse2"), (RuntimeError, 2, "")],
+)  # fmt: skip
+def test_vectors_are_as_wide_as_those_of_the_cpu(monkeypatch, features, width, told):
+    """512, 256 or 128 bits: the least that a CPU of 64 bits has, also where LLVM does not say."""
+
+    def asked():
+        if features is RuntimeError:
+            raise RuntimeError
+        return features
+
+    monkeypatch.setattr(jit.llvm, "get_host_cpu_features", asked)
+    for variable in ("MODUROB_VECTOR_WIDTH", "MODUROB_CPU"):
+        monkeypatch.delenv(variable, raising=False)
+    found = jit.Host()
+    assert (found.width, found.features) == (width, told)
+    monkeypatch.setenv("MODUROB_VECTOR_WIDTH", "4")
+    assert jit.Host().width == 4
 
 
 def test_all_code_is_kept_in_a_folder_that_is_made_with_those_above_it(monkeypatch, tmp_path):

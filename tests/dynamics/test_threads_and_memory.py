@@ -14,7 +14,8 @@ from modurob.compiler import jit
 from modurob.compiler.fused import module_ir
 from modurob.compiler.jit import compile_ir
 from modurob.compiler.pool import pool
-from modurob.compiler.routine import _layout_is_known
+from modurob.compiler.routine import _layout_is_known, aligned
+from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.quantities import QUANTITIES
 
 ROUNDING = 1e-12  # relative: other threads, other lanes, the same formulas
@@ -146,6 +147,7 @@ def test_helpers_are_free_for_the_next_batch_also_after_an_error(monkeypatch):
     model.inverse_dynamics(*states, threads=2)
     helpers = pool()
     assert not helpers._leading.locked()
+    assert all(each.daemon for each in threading.enumerate() if each.name == "modurob")
 
     def failing(batch):
         raise RuntimeError
@@ -241,6 +243,32 @@ def test_single_states_allocate_nothing_that_stays(tree):
         tracemalloc.stop()
     assert after - before < 10_000
     assert peak - before < 100_000
+
+
+def changes_nothing_behind(found, *given):
+    """True if a batch leaves the bytes alone that follow its vectors of workspace."""
+    end = 8 * found._width * found._vectors
+    space = aligned(end + 512).reshape(1, -1)
+    space[0, end:] = 0xA5
+    found._spaces[1].append(space)
+    assert found.batch(*given, 1) is not None
+    return bool(space[0, :end].any() and (space[0, end:] == 0xA5).all())
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_code_changes_nothing_behind_its_memory(base):
+    model = examples.snake(3).model("physical", base)
+    (q, v, a), rng = batch(model, 3), np.random.default_rng(5)
+    wrenches = rng.standard_normal((3, len(model.mass), 6))
+    table, fused = DyadTier(model), FusedTier(model, background=False)
+    for name in ("inverse_dynamics", "mass_matrix", "momentum"):
+        inputs, external = QUANTITIES[name].inputs, QUANTITIES[name].passes.external
+        given = ([q, v, a][: len(inputs)] + [None] * 3)[:3]
+        assert changes_nothing_behind(table.routine(name), *given, wrenches if external else None)
+    assert changes_nothing_behind(fused.routine("inverse_dynamics", True), q, v, a, wrenches)
+    weights = np.zeros((3, 6 * len(model.mass)))
+    weights[:, : model.nv] = a
+    assert changes_nothing_behind(fused.gradient("inverse_dynamics"), q, v, a, weights)
 
 
 def test_eight_threads_look_up_a_function_once(monkeypatch):

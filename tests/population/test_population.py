@@ -643,6 +643,26 @@ def test_parts_of_steps_and_of_bodies_make_no_difference(cubes, monkeypatch):
     )
 
 
+def test_groups_change_nothing_behind_their_memory(cubes, monkeypatch):
+    given, memory = [], lanes.aligned
+
+    def guarded(size):
+        given.append(memory(size + 512))
+        given[-1][size:] = 0xA5
+        return given[-1][:size]
+
+    monkeypatch.setattr(lanes, "aligned", guarded)
+    some = mr.Population([cubes.organism(k) for k in range(len(cubes))])
+    v, x = np.random.default_rng(0).standard_normal((2, len(some), some.nv.max()))
+    q = np.zeros((len(some), some.nq.max()))
+    q[:, 6] = 1
+    some.inverse_dynamics(q, v, x, threads=1)
+    some.forward_dynamics(q, v, x, threads=1)
+    some.rollout(5e-3, gaits=waves(some), ground=mr.Ground(), threads=1)
+    assert len(given) >= 3
+    assert all((each[-512:] == 0xA5).all() for each in given)
+
+
 def test_trees_of_one_shape_share_a_list_of_parents():
     """Whatever order their links were docked in; a parent comes before its children."""
     rng, trees = np.random.default_rng(2), {}
