@@ -38,6 +38,7 @@ def test_a_step_is_positive(model, bad, integrator):
 def test_a_step_is_no_longer_than_the_run(model, integrator):
     with complains(StateError, "dt = 2 s", "longer than the duration of 1 s"):
         simulate(model, None, None, 1.0, None, integrator, dt=2.0)
+    assert simulate(model, None, None, 1e-3, None, integrator, dt=1e-3).t[-1] == 1e-3
 
 
 @pytest.mark.parametrize("bad", ["Euler", "rk4", "", 4, ["RK4"]])

@@ -258,6 +258,7 @@ def test_the_player_gets_states_and_poses(run, request):
     data = trajectory.to_bytes()
     found = from_bytes(data)
     assert data[:4] == b"MRTJ"
+    assert HEAD.unpack_from(data)[1:3] == (1, 0)  # version, and two bytes without a meaning
     assert (HEAD.size + HEAD.unpack_from(data)[3]) % 8 == 0  # typed arrays want alignment
     assert len(found["parts"]) == len(trajectory.parts)
     assert [e["time"] for e in found["events"]] == [e.time for e in trajectory.audit]
@@ -287,6 +288,8 @@ def test_arrays_of_the_player_are_aligned_whatever_the_length_of_names(driven):
 def test_a_damaged_binary_is_refused(driven, cut):
     with complains(FileError, "player"):
         from_bytes(driven.to_bytes()[:cut])
+    with complains(FileError, "cut off or damaged"):
+        from_bytes(driven.to_bytes()[: HEAD.size])  # a whole head, and nothing behind it
 
 
 def test_a_binary_from_the_future_is_refused(driven):

@@ -18,7 +18,7 @@ from modurob import (
     examples,
     simulate,
 )
-from modurob.sim import BodyTrajectory
+from modurob.sim import BodyTrajectory, SimulationError
 from modurob.sim.reconfiguration.impact import Pose
 from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
@@ -338,6 +338,9 @@ def test_a_base_may_turn_by_a_radian_in_a_step():
     v[1, 5] += 1e-9
     with pytest.raises(Stopped, match=r"turns at 2 rad/s, .* of 0\.5 s: give dt = 0\.5 s or less"):
         _check_turn(0.3, 0.5, v)
+    spin, ground = [0.0] * 5 + [1001.0], Ground(height=-9.0)
+    with complains(SimulationError, "the simulation stopped at t = 0.001 s: the base turns at"):
+        simulate(BLOCK_MODEL, None, spin, 0.01, dt=1e-3, ground=ground)
 
 
 class Arctangent:
