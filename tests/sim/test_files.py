@@ -104,6 +104,9 @@ def test_a_trajectory_says_what_it_is(driven, changing):
     assert repr(batch) == "<Trajectory: of 'm0': 0 to 0.01 s, 11 times, batch (3,), RK4>"
     with complains(StateError, "4 parts with a q each", "parts[2] 'm2'"):
         _ = changing.q
+    with complains(StateError, "8 parts with a t each", "parts[5] '") as caught:
+        _ = replace(changing, parts=2 * changing.parts).t
+    assert "parts[6]" not in caught.message
 
 
 def test_the_header_is_json_and_says_what_it_is(driven, tmp_path):

@@ -571,6 +571,19 @@ def test_a_corner_that_has_left_the_ground_has_no_energy_in_it(other):
     np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], expected)
 
 
+def test_a_body_that_another_becomes_keeps_its_grip_after_steps_at_once():
+    """A block that slides: both bodies stretch the same bristles."""
+    q, v, h = BLOCK_MODEL.neutral(), np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0]), 1e-3
+    q[2] = 0.025 - 1e-4
+    contact = on_block(Ground(), h)
+    contact.accepted(q, v)
+    q, v = contact.march(q, v, np.zeros(6), h, 5)
+    heir = GroundContact(Ground(), BLOCK_MODEL, BLOCK, q, h, [contact])
+    rest = np.zeros(6)
+    assert heir.force(q, rest)[0] < -1.0
+    np.testing.assert_allclose(heir.force(q, rest), contact.force(q, rest), rtol=1e-12)
+
+
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
     q = np.tile(FREE.neutral(), (3, 1))
     q[:, 2] = [1.0, -0.2, 0.0]
@@ -663,6 +676,11 @@ def test_grounds_are_as_steep_as_89_degrees_at_most():
     for field in ("cell", "stiffness"):
         with complains(StateError, field):
             Ground(**{field: 0.0})
+    for shape in ((1, 5), (5, 1), (2, 2, 2)):
+        with complains(StateError, "two numbers or more each way", str(shape)):
+            Ground(height=np.zeros(shape))
+    with complains(StateError, "height is a finite number", "inf"):
+        Ground(height=np.inf)
     normal = Ground(slope=(0.3, -0.4)).upward
     np.testing.assert_array_equal(normal, [-0.3, 0.4, 1.0])
     assert Ground() != Ground()  # a field has no single answer
