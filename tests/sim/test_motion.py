@@ -584,6 +584,28 @@ def test_a_body_that_another_becomes_keeps_its_grip_after_steps_at_once():
     np.testing.assert_allclose(heir.force(q, rest), contact.force(q, rest), rtol=1e-12)
 
 
+def test_a_body_that_sinks_too_deep_may_have_ground_of_a_given_stiffness_or_a_fixed_base():
+    """At 20 ms the ground has 267 N/m: the block of 2 kg would sink by 18 mm of its 100."""
+    with complains(StateError, "dt = 0.02 s is too long", "sink by 0.018 m", "or a stiffness"):
+        on_block(Ground(), 0.02)
+    assert on_block(Ground(stiffness=200.0), 0.02).law.stiffness == 200.0
+    held = BLOCK.model(base="fixed")
+    GroundContact(Ground(height=-1.0), held, BLOCK, held.neutral(), 0.1)
+
+
+def test_a_body_grips_the_ground_from_the_first_step_on():
+    """One step of sticking: four bristles of 0.7 k, stretched by the way since the start."""
+    h, k, q = 1e-3, 1e4, BLOCK_MODEL.neutral()
+    q[2] = 0.025 - 2.0 * 9.81 / (4 * k)
+    v = [0.01, 0.0, 0.0, 0.0, 0.0, 0.0]
+    ground = Ground(friction=5.0, stiffness=k)
+    run = simulate(BLOCK_MODEL, q, v, h, None, "RK4", dt=h, ground=ground)
+    rate = np.sqrt(k * 12 / 2.0)
+    way, speed = run.q[1, 0] - q[0], run.v[1, 0]
+    force = -4 * 0.7 * k * (way + speed / rate)
+    assert run.channels["contact"][1, 0, 0] == pytest.approx(force, rel=0.05)
+
+
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
     q = np.tile(FREE.neutral(), (3, 1))
     q[:, 2] = [1.0, -0.2, 0.0]
