@@ -128,6 +128,8 @@ def test_axes_are_named_light_and_as_long_as_the_run(figures, name):
 def test_names_of_axes_stand_on_one_line(figures, name):
     left = [plane.yaxis.label.get_window_extent().x0 for plane in figures[name].axes]
     assert len(left) > 1
+    assert figures[name].get_suptitle() == name.capitalize()
+    assert figures["many"].get_suptitle() == ""
     np.testing.assert_allclose(left, left[0], atol=0.1)  # pixels
 
 

@@ -482,6 +482,8 @@ def test_a_given_ground_may_turn_a_body_by_a_radian_in_a_step():
     assert on_block(Ground(stiffness=k), step).rate * step == pytest.approx(1.0)
     with complains(StateError, "too long for a ground of", "159 Hz", "give dt = 0.00099 s or less"):
         on_block(Ground(stiffness=1.0001 * k), step)
+    with complains(StateError, "give dt = 0.0005 s", "or a stiffness of 1.6e+05 N/m or less"):
+        on_block(Ground(stiffness=4 * k), step)
 
 
 def test_a_body_may_start_as_deep_as_two_weights_press_one_corner():
@@ -604,6 +606,14 @@ def test_a_body_grips_the_ground_from_the_first_step_on():
     way, speed = run.q[1, 0] - q[0], run.v[1, 0]
     force = -4 * 0.7 * k * (way + speed / rate)
     assert run.channels["contact"][1, 0, 0] == pytest.approx(force, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["RK45", "RK4"])
+def test_the_ground_is_told_the_state_after_every_step(monkeypatch, name):
+    told, ground = [], Ground(height=-1.0)
+    monkeypatch.setattr(EquationOfMotion, "accepted", lambda self, q, v: told.append(q.copy()))
+    run = simulate(BLOCK_MODEL, None, [0.1] * 6, 0.01, None, name, ground=ground)
+    np.testing.assert_array_equal(told, run.q[1:])
 
 
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():

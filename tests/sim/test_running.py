@@ -44,6 +44,7 @@ def test_dense_output_does_not_depend_on_what_is_recorded(model):
     few = simulate(model, [0.5, 0], None, 1.0, None, "DOP853", record=0.5, **options)
     times = np.linspace(0, 1, 37)
     np.testing.assert_allclose(few.at(times)[0], every.at(times)[0], atol=ROUNDING)
+    np.testing.assert_allclose(every.at(every.t)[0], every.q, atol=ROUNDING)
     assert every.at(0.3)[0].shape == (2,)
     assert every.at([[0.1, 0.2], [0.3, 0.4]])[1].shape == (2, 2, 2)
 
