@@ -51,7 +51,9 @@ from modurob.walking import tune, walk
 from modurob.walking.tuning import evaluate
 
 DEFAULTS = [
-    (simulate, {"rtol": 1e-8, "atol": 1e-10, "progress": False, "stops": False}),
+    (simulate, {
+        "rtol": 1e-8, "atol": 1e-10, "progress": False, "stops": False, "wrench_sensors": False,
+    }),
     (Noise, {"q": 0, "v": 0, "tau": 0}),
     (Dock, {"turn": 0}),
     (Stops, {"frequency": 10, "damping": 0.5, "rounding": 0.01}),

@@ -124,6 +124,15 @@ def test_axes_are_named_light_and_as_long_as_the_run(figures, name):
         assert min(ends) == plane.get_xlim()[0]
 
 
+@pytest.mark.parametrize("name", ["fall", "events"])
+def test_names_of_axes_stand_on_one_line(figures, name):
+    left = [plane.yaxis.label.get_window_extent().x0 for plane in figures[name].axes]
+    assert len(left) > 1
+    assert figures[name].get_suptitle() == name.capitalize()
+    assert figures["many"].get_suptitle() == ""
+    np.testing.assert_allclose(left, left[0], atol=0.1)  # pixels
+
+
 @pytest.mark.parametrize("name", ["fall", "events", "many", "wave"])
 def test_curves_fill_their_panels_with_a_little_room(figures, name):
     for plane in figures[name].axes:

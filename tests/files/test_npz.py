@@ -76,6 +76,14 @@ def test_a_header_that_lies_is_refused_before_memory_is_asked_for(path, case):
         Trajectory.load(path)
 
 
+@pytest.mark.parametrize("start", [b"\x93NUMPY\4\0", b"\x93NUMPY\1\1", b"\x92NUMPY\1\0"])
+def test_an_array_has_the_first_bytes_and_a_version_of_numpy(start):
+    content = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }", b"\7")
+    assert npz._array(content).tolist() == [7]
+    with complains(FileError, "does not start as NumPy's arrays do"):
+        npz._array(start + content[8:])
+
+
 @pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
 def test_headers_have_up_to_a_thousand_bytes(length, fits):
     """NumPy pads them with spaces."""
@@ -289,6 +297,7 @@ WRONG = {
     "q of another model": ("0.q", lambda x: x[:, :2], "q has shape", "nq = 3"),
     "q of one state": ("0.q", lambda x: x[0], "do not fit together"),
     "q of nothing": ("0.q", put(np.nan, 0, 0), "part 0: q[0, 0] is nan"),
+    "no states": ("0.q", lambda x: x[:, None][:, :0], "0.t (11,) and 0.q (11, 0, 3) do not fit"),
     "v of other times": ("0.v", lambda x: x[1:], "do not fit together"),
     "a of other times": ("0.a", lambda x: x[1:], "do not fit together"),
 }  # fmt: skip
@@ -308,7 +317,25 @@ def changed_header(arrays, change):
     return {**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
 
 
+SIX, PAIR = [0.0] * 6, [0.0] * 2
+REPORT = {
+    "time": 0.005, "what": "undock m1", "momentum_before": SIX, "momentum_after": SIX,
+    "energy_before": 0.0, "energy_after": 0.0, "energy_lost": 0.0, "latch_work": 0.0, "gap": PAIR,
+    "grounded": False,
+}  # fmt: skip
+
+
+def reported(**fields):
+    """A change of the header: an event with other fields."""
+    return lambda h, p, m: h["audit"].append(REPORT | fields)
+
+
 HEADER_FIELDS = {
+    "gravity of four": (lambda h, p, m: m["options"]["gravity"].append(0.0), "options.gravity"),
+    "momentum of seven before": (reported(momentum_before=[0.0] * 7), "momentum_before"),
+    "momentum of seven after": (reported(momentum_after=[0.0] * 7), "momentum_after"),
+    "momentum of five": (reported(momentum_after=[0.0] * 5), "momentum_after"),
+    "gap of three": (reported(gap=[0.0] * 3), "gap"),
     "joint twice": (lambda h, p, m: m["joint_names"].__setitem__(0, m["joint_names"][1]), "unique"),
     "joint of numbers": (lambda h, p, m: m["joint_names"].__setitem__(0, 1), "joint_names[0]"),
     "joint more": (lambda h, p, m: m["joint_names"].append("x"), "must be an array"),
@@ -333,6 +360,35 @@ def test_headers_that_describe_no_run_are_refused(path, arrays, case):
     path.write_bytes(packed(changed_header(arrays, change).items()))
     with complains(FileError, "run.npz", *pieces):
         Trajectory.load(path)
+
+
+def test_an_event_is_read(path, arrays):
+    path.write_bytes(packed(changed_header(arrays, reported()).items()))
+    (entry,) = Trajectory.load(path).audit
+    assert (entry.time, entry.gap, entry.momentum_after.tolist()) == (0.005, (0.0, 0.0), SIX)
+
+
+def test_springs_of_joints_are_springs_in_files_that_do_not_say_so(path, arrays):
+    """As of models that are built without a word about them; and no joint is locked by hand."""
+
+    def older(h, p, m):
+        del m["options"]["elastic"], m["options"]["locked"]
+
+    path.write_bytes(packed(changed_header(arrays, older).items()))
+    options = Trajectory.load(path).model.options
+    assert options.elastic is True
+    assert dict(options.locked) == {}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_run_has_one_time_at_least(path, arrays, count):
+    kept = {name: arrays[name][:count] for name in ("0.t", "0.q", "0.v", "0.a")}
+    path.write_bytes(packed({**arrays, **kept}.items()))
+    if count:
+        assert len(Trajectory.load(path).t) == 1
+    else:
+        with complains(FileError, "0.t (0,) and 0.q (0, 3) do not fit together"):
+            Trajectory.load(path)
 
 
 def test_a_channel_of_other_times_is_refused(path, arrays):

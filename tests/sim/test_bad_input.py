@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from modurob import Dock, StateError, Undock, UnknownNameError, examples, simulate
+from modurob import Dock, Organism, StateError, Undock, UnknownNameError, examples, simulate
 from oracles import complains
 
 
@@ -38,6 +38,7 @@ def test_a_step_is_positive(model, bad, integrator):
 def test_a_step_is_no_longer_than_the_run(model, integrator):
     with complains(StateError, "dt = 2 s", "longer than the duration of 1 s"):
         simulate(model, None, None, 1.0, None, integrator, dt=2.0)
+    assert simulate(model, None, None, 1e-3, None, integrator, dt=1e-3).t[-1] == 1e-3
 
 
 @pytest.mark.parametrize("bad", ["Euler", "rk4", "", 4, ["RK4"]])
@@ -97,6 +98,11 @@ def test_the_organism_must_be_that_of_the_model(model):
         simulate(model, None, None, 1.0, organism=examples.crab())
     with complains(StateError, "Organism", "Model"):
         simulate(model, None, None, 1.0, organism=model)
+    one, other = (Organism.start("backbone", name) for name in ("a", "b"))
+    with complains(StateError, "not the one"):
+        simulate(one.model(), None, None, 1.0, organism=other)
+    by_hand, pendulum = dataclasses.replace(model, organism=None, options=None), model.organism
+    assert simulate(by_hand, None, None, 0.01, organism=pendulum).parts[0].organism is pendulum
 
 
 @pytest.mark.parametrize("time", [0.0, 1.0, 2.0, -1.0])

@@ -104,6 +104,9 @@ def test_a_trajectory_says_what_it_is(driven, changing):
     assert repr(batch) == "<Trajectory: of 'm0': 0 to 0.01 s, 11 times, batch (3,), RK4>"
     with complains(StateError, "4 parts with a q each", "parts[2] 'm2'"):
         _ = changing.q
+    with complains(StateError, "8 parts with a t each", "parts[5] '") as caught:
+        _ = replace(changing, parts=2 * changing.parts).t
+    assert "parts[6]" not in caught.message
 
 
 def test_the_header_is_json_and_says_what_it_is(driven, tmp_path):
@@ -258,6 +261,7 @@ def test_the_player_gets_states_and_poses(run, request):
     data = trajectory.to_bytes()
     found = from_bytes(data)
     assert data[:4] == b"MRTJ"
+    assert HEAD.unpack_from(data)[1:3] == (1, 0)  # version, and two bytes without a meaning
     assert (HEAD.size + HEAD.unpack_from(data)[3]) % 8 == 0  # typed arrays want alignment
     assert len(found["parts"]) == len(trajectory.parts)
     assert [e["time"] for e in found["events"]] == [e.time for e in trajectory.audit]
@@ -287,6 +291,8 @@ def test_arrays_of_the_player_are_aligned_whatever_the_length_of_names(driven):
 def test_a_damaged_binary_is_refused(driven, cut):
     with complains(FileError, "player"):
         from_bytes(driven.to_bytes()[:cut])
+    with complains(FileError, "cut off or damaged"):
+        from_bytes(driven.to_bytes()[: HEAD.size])  # a whole head, and nothing behind it
 
 
 def test_a_binary_from_the_future_is_refused(driven):

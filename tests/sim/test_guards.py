@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modurob import Dock, Ground, StateError, Undock, examples, simulate
-from modurob.sim import Noise
+from modurob.sim import Noise, SimulationError
 from modurob.sim.actuation import Actuation
 from modurob.sim.body_trajectory import _from_states
 from modurob.sim.reconfiguration import carry
@@ -348,6 +348,33 @@ def test_fresh_joints_move_to_the_pose_and_others_stay():
     kept, left = closest_joints(model, start, [], "m3", T, 0.1)
     np.testing.assert_array_equal(kept, start)
     assert max(gap_size(left)) > 0.01
+
+
+def test_joints_far_from_a_pose_that_move_nearly_alike_reach_it():
+    model = examples.snake(7).model("physical")
+    wanted = np.linspace(0.2, -0.1, model.nq)
+    T = model.forward_kinematics(wanted)[model.modules["m6"]]
+    start = wanted + 0.02 * np.array([1.0, -2.0, 0.0, 0.0, 0.0, 0.0])
+    q, left = closest_joints(model, start, [0, 1], "m6", T, 0.1)
+    np.testing.assert_allclose(q, wanted, atol=1e-9)
+    assert max(gap_size(left)) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("reach", "holds"), [((1, 3), True), ((1, 1e-3), False), ((1e-3, 3), False)]
+)
+def test_a_latch_has_to_reach_both_the_distance_and_the_angle(reach, holds):
+    model = examples.snake(3).model("physical", "free", gravity=(0, 0, 0))
+    v = np.linspace(-2.0, 3.2, model.nv)
+    events = [Undock(0.01, "m2"), Dock(0.1, "m1", 3, "m2", 4, reach=reach)]
+    options = {"integrator": "RK4", "dt": 5e-3, "events": events}
+    if holds:
+        gap = simulate(model, None, v, 0.11, **options).audit[1].gap
+        assert gap[0] > 1e-3
+        assert gap[1] > 1e-3
+    else:
+        with complains(SimulationError, "misses: the ports are"):
+            simulate(model, None, v, 0.11, **options)
 
 
 def test_a_part_that_cannot_take_the_pose_it_had_is_refused():

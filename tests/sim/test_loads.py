@@ -156,6 +156,14 @@ def test_loads_are_told_by_their_peaks_and_breaks_in_the_order_of_time():
     assert none.limits.shape == (0, 2)
 
 
+def test_a_docking_holds_exactly_its_limit():
+    docking, limits = mr.examples.snake(2).dockings, np.array([[5.0, 2.0]])
+    for force, torque, breaks in ((5.0, 2.0, 0), (5.001, 2.0, 1), (5.0, 2.001, 1)):
+        wrench = np.array([[[0.6 * force, 0.8 * force, 0.0, 0.0, torque, 0.0]]])
+        loads = mr.sim.loads.ConnectorLoads(docking, np.zeros(1), wrench, limits)
+        assert len(loads.breaks()) == breaks
+
+
 def test_the_weaker_port_limits_a_docking():
     organism = mr.examples.snake(2).with_parameters("m1", max_force=5.0)
     run = mr.simulate(organism.model("physical"), None, None, 0.01)

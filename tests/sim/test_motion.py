@@ -18,7 +18,7 @@ from modurob import (
     examples,
     simulate,
 )
-from modurob.sim import BodyTrajectory
+from modurob.sim import BodyTrajectory, SimulationError
 from modurob.sim.reconfiguration.impact import Pose
 from modurob.sim.recorder import Rows, check_ticks, record_times, row_bytes
 from modurob.sim.simulate import Progress
@@ -338,6 +338,9 @@ def test_a_base_may_turn_by_a_radian_in_a_step():
     v[1, 5] += 1e-9
     with pytest.raises(Stopped, match=r"turns at 2 rad/s, .* of 0\.5 s: give dt = 0\.5 s or less"):
         _check_turn(0.3, 0.5, v)
+    spin, ground = [0.0] * 5 + [1001.0], Ground(height=-9.0)
+    with complains(SimulationError, "the simulation stopped at t = 0.001 s: the base turns at"):
+        simulate(BLOCK_MODEL, None, spin, 0.01, dt=1e-3, ground=ground)
 
 
 class Arctangent:
@@ -479,6 +482,8 @@ def test_a_given_ground_may_turn_a_body_by_a_radian_in_a_step():
     assert on_block(Ground(stiffness=k), step).rate * step == pytest.approx(1.0)
     with complains(StateError, "too long for a ground of", "159 Hz", "give dt = 0.00099 s or less"):
         on_block(Ground(stiffness=1.0001 * k), step)
+    with complains(StateError, "give dt = 0.0005 s", "or a stiffness of 1.6e+05 N/m or less"):
+        on_block(Ground(stiffness=4 * k), step)
 
 
 def test_a_body_may_start_as_deep_as_two_weights_press_one_corner():
@@ -566,6 +571,49 @@ def test_a_corner_that_has_left_the_ground_has_no_energy_in_it(other):
     q[:, 2] += [0.002, other]
     expected = [0, 0 if other else each]
     np.testing.assert_allclose(contact.observed(q, v)["contact_energy"], expected)
+
+
+def test_a_body_that_another_becomes_keeps_its_grip_after_steps_at_once():
+    """A block that slides: both bodies stretch the same bristles."""
+    q, v, h = BLOCK_MODEL.neutral(), np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0]), 1e-3
+    q[2] = 0.025 - 1e-4
+    contact = on_block(Ground(), h)
+    contact.accepted(q, v)
+    q, v = contact.march(q, v, np.zeros(6), h, 5)
+    heir = GroundContact(Ground(), BLOCK_MODEL, BLOCK, q, h, [contact])
+    rest = np.zeros(6)
+    assert heir.force(q, rest)[0] < -1.0
+    np.testing.assert_allclose(heir.force(q, rest), contact.force(q, rest), rtol=1e-12)
+
+
+def test_a_body_that_sinks_too_deep_may_have_ground_of_a_given_stiffness_or_a_fixed_base():
+    """At 20 ms the ground has 267 N/m: the block of 2 kg would sink by 18 mm of its 100."""
+    with complains(StateError, "dt = 0.02 s is too long", "sink by 0.018 m", "or a stiffness"):
+        on_block(Ground(), 0.02)
+    assert on_block(Ground(stiffness=200.0), 0.02).law.stiffness == 200.0
+    held = BLOCK.model(base="fixed")
+    GroundContact(Ground(height=-1.0), held, BLOCK, held.neutral(), 0.1)
+
+
+def test_a_body_grips_the_ground_from_the_first_step_on():
+    """One step of sticking: four bristles of 0.7 k, stretched by the way since the start."""
+    h, k, q = 1e-3, 1e4, BLOCK_MODEL.neutral()
+    q[2] = 0.025 - 2.0 * 9.81 / (4 * k)
+    v = [0.01, 0.0, 0.0, 0.0, 0.0, 0.0]
+    ground = Ground(friction=5.0, stiffness=k)
+    run = simulate(BLOCK_MODEL, q, v, h, None, "RK4", dt=h, ground=ground)
+    rate = np.sqrt(k * 12 / 2.0)
+    way, speed = run.q[1, 0] - q[0], run.v[1, 0]
+    force = -4 * 0.7 * k * (way + speed / rate)
+    assert run.channels["contact"][1, 0, 0] == pytest.approx(force, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["RK45", "RK4"])
+def test_the_ground_is_told_the_state_after_every_step(monkeypatch, name):
+    told, ground = [], Ground(height=-1.0)
+    monkeypatch.setattr(EquationOfMotion, "accepted", lambda self, q, v: told.append(q.copy()))
+    run = simulate(BLOCK_MODEL, None, [0.1] * 6, 0.01, None, name, ground=ground)
+    np.testing.assert_array_equal(told, run.q[1:])
 
 
 def test_only_free_bodies_are_lifted_and_only_if_that_is_asked_for():
@@ -660,6 +708,11 @@ def test_grounds_are_as_steep_as_89_degrees_at_most():
     for field in ("cell", "stiffness"):
         with complains(StateError, field):
             Ground(**{field: 0.0})
+    for shape in ((1, 5), (5, 1), (2, 2, 2)):
+        with complains(StateError, "two numbers or more each way", str(shape)):
+            Ground(height=np.zeros(shape))
+    with complains(StateError, "height is a finite number", "inf"):
+        Ground(height=np.inf)
     normal = Ground(slope=(0.3, -0.4)).upward
     np.testing.assert_array_equal(normal, [-0.3, 0.4, 1.0])
     assert Ground() != Ground()  # a field has no single answer

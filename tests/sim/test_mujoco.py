@@ -192,6 +192,13 @@ def test_pushes_and_laws_are_asked_at_each_step():
         assert run.v[-1, 0] == pytest.approx(0.3**2 / 2, abs=0.3 * 1e-3)  # of first order
 
 
+def test_friction_holds_a_push_at_the_time_of_the_record():
+    push, start = {"m0": lambda t: [20.0 * t, 0, 0, 0, 0, 0]}, on_slope(MODEL, EDGES[2] / 2)
+    run = simulate(MODEL, start, None, 0.2, ground=mr.Ground(), external=push, record=0.05)
+    found, held = run.channels["contact"][1:, 0, 0], -20.0 * run.t[1:]
+    np.testing.assert_allclose(found, held, rtol=0.02)
+
+
 def momentum_rate(run: mr.Trajectory) -> np.ndarray:
     """(N, 6) rate of the momentum, by differences along recorded v and a. [N, N m]"""
     h, m = 1e-6, run.model
@@ -337,6 +344,8 @@ def test_bodies_may_overlap_by_a_millimeter_at_the_start():
     simulate(model, poses[0.9e-3], None, 0.001)
     with complains(mr.StateError, "overlap by 0.0011 m"):
         simulate(model, poses[1.1e-3], None, 0.001)
+    with complains(mr.StateError, "'m0.A' and 'm4.A' overlap by"):  # the end and the fixed base
+        simulate(mr.examples.snake(5).model("physical"), [1.4] * 4, None, 0.001)
 
 
 def test_bodies_that_fit_as_docked_do_not_push_each_other():

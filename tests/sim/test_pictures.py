@@ -405,6 +405,23 @@ def test_constant_lines_are_drawn_in_the_middle_of_their_panel():
         np.testing.assert_allclose(plane.get_ylim(), before if ends is None else ends, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("size", "power"), [(2e4, "4"), (3e3, ""), (2e-2, ""), (3e-4, "\N{MINUS SIGN}4")]
+)
+def test_large_and_small_numbers_share_their_power_of_ten(size, power):
+    line = plots.PlotLine("x", np.arange(3.0), size * np.array([1.0, 1.5, 2.0]))
+    figure, panel = charts.blank((4, 3)), plots.PlotPanel("force", "N", [line])
+    plane = figure.add_subplot()
+    plots._draw(plane, panel, plots._colors([panel]), False)
+    figure.draw_without_rendering()
+    words = plane.yaxis.get_offset_text()
+    assert words.get_text() == (
+        f"$\\times\\mathdefault{{10^{{{power}}}}}\\mathdefault{{}}$" if power else ""
+    )
+    assert words.get_color() == charts.INK
+    assert words.get_fontsize() == 8
+
+
 def test_words_of_events_that_would_overlap_are_left_out():
     class Run:
         audit = ()

@@ -8,6 +8,7 @@ import pytest
 
 from modurob import Organism, SizeError, StateError, UnknownNameError, examples, simulate
 from modurob.sim import SimulationError, Stops
+from modurob.stepping.base import Integrator, IntegratorStep
 from modurob.stepping.stops import StopForces
 from oracles import complains
 
@@ -43,8 +44,21 @@ def test_dense_output_does_not_depend_on_what_is_recorded(model):
     few = simulate(model, [0.5, 0], None, 1.0, None, "DOP853", record=0.5, **options)
     times = np.linspace(0, 1, 37)
     np.testing.assert_allclose(few.at(times)[0], every.at(times)[0], atol=ROUNDING)
+    np.testing.assert_allclose(every.at(every.t)[0], every.q, atol=ROUNDING)
     assert every.at(0.3)[0].shape == (2,)
     assert every.at([[0.1, 0.2], [0.3, 0.4]])[1].shape == (2, 2, 2)
+
+
+def test_a_record_at_the_end_of_a_step_is_the_state_itself(model):
+    """A method's polynomial meets it up to rounding; here it is far off."""
+
+    class Apart(Integrator):
+        def steps(self, t0, t1, q, v, stride=1):
+            for t in (0.4, 1.0):
+                yield IntegratorStep(t, q + t, v, lambda x, t=t: np.concatenate([q + 10 * t, v]))
+
+    found = simulate(model, [0.5, 0], None, 1.0, None, Apart, record=[0.2, 0.4, 1.0])
+    np.testing.assert_allclose(found.q[:, 1], [0.0, 4.0, 0.4, 1.0], atol=ROUNDING)
 
 
 def test_dense_output_of_equal_steps_is_of_fifth_order(model):
@@ -263,6 +277,7 @@ def test_a_bar_is_drawn_on_the_terminal_only(model, capsys, monkeypatch):
     assert out == ""
     assert "simulating" in err
     assert "0.20 of 0.2 s" in err
+    assert err.endswith("\x1b[2K")  # the line is erased
 
 
 @pytest.mark.parametrize("integrator", ["DOP853", "RK4"])

@@ -30,6 +30,13 @@ def test_a_fixed_module_without_joints_may_be_above_ground():
     assert not run.channels["contact"].any()
 
 
+def test_a_body_that_cannot_move_is_done_in_one_step():
+    told, model = [], mr.Organism.start("backbone").model()
+    run = mr.simulate(model, None, None, 2.0, progress=told.append)
+    assert told == [1.0]
+    np.testing.assert_array_equal(run.t, [0.0, 2.0])
+
+
 def test_undocking_down_to_single_modules_can_be_read_out():
     organism = mr.examples.snake(2)
     events = [mr.sim.Undock(0.05, "m1")]
