@@ -231,6 +231,16 @@ def session(tmp_path):
     return session
 
 
+def test_a_body_that_cannot_be_plugged_in_is_refused_before_anything_starts(session, awaited):
+    full = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    session.change("full", full.dock("m0", 2, "m2", 1, kind="chen_link"))
+    topics = []
+    session.listen(topics.append)
+    with pytest.raises(StateError, match="base 'm0' has no free port"):
+        awaited(session.live.start(LiveOptions()))
+    assert topics == []
+
+
 def test_a_project_has_one_live_robot_and_keeps_its_record_as_a_run(session, awaited):
     topics = []
     session.listen(topics.append)

@@ -2753,3 +2753,267 @@ def test_parts_of_understand_begin_with_words(on_page):
             assert tips == [FIELDS[name].help]
 
     on_page(work, examples.snake(3), hinges="physical")
+
+
+# -- what goes with an action ----------------------------------------------------------------------
+
+
+def test_ways_to_start_are_shown_while_a_project_is_empty(on_page):
+    async def work(desk):
+        page, welcome = desk.page, desk.page.welcome.root
+        assert not welcome.visible
+        desk.session.change("nothing", None)
+        await desk.settled()
+        assert welcome.visible
+        desk.session.undo()
+        await desk.settled()
+        assert not welcome.visible
+        with page.client:
+            other = Page(page.studio, desk.session, page.client)
+            other._end()
+            other.build()
+        assert not other.welcome.root.visible  # at once: it loads no pictures of examples
+        assert [name for name, panel in other.panels.items() if panel.root.visible] == ["build"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_the_guide_begins_under_build_with_its_kind_and_ends_with_the_last_step(on_page):
+    async def work(desk):
+        page = desk.page
+        page.show("move")
+        page.tour.start()
+        assert (page.mode, page.kind, desk.session.organism) == ("build", "scout", None)
+        page.tour.run_started()  # before the first step
+        assert page.tour.running
+        asked = []
+        page.tour.run_started = lambda: asked.append(page.mode)
+        desk.session.change("a snake", examples.snake(2))
+
+        async def run():
+            asked.append("run")
+
+        desk.session.runner.run = run
+        page.show("move")
+        desk.click("run")
+        await turns()
+        assert asked == ["move", "run"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_the_bar_says_what_is_saved_before_the_stage_shows_a_change(on_page, monkeypatch):
+    async def work(desk):
+        page, told, timers = desk.page, [], []
+        with page.client, monkeypatch.context() as patch:
+            patch.setattr(ui, "timer", lambda *how: timers.append(how))
+            bar = Bar(page)
+        assert timers == [(0.25, bar.look)]  # four times a second
+        page.bar.look = lambda: told.append("look")
+        page.view.follow = lambda topic, fit: told.append(topic)
+        page.refresh("pose")
+        assert told == ["look", "pose"]
+        await desk.settled()
+        assert told == ["look", "pose", "look"]
+        assert page.frame.style["--side"] == f"{page_module.WIDTHS_PX['build']}px"
+        assert not desk["cancel"].visible  # nothing runs
+
+    on_page(work, examples.snake(2))
+
+
+def test_tips_of_undo_and_redo_are_their_names(on_page):
+    async def work(desk):
+        def tip(name):
+            (found,) = (e for e in desk[name].descendants() if isinstance(e, ui.tooltip))
+            return found.text
+
+        desk.session.dock("backbone", "m1", 3)
+        await desk.settled()
+        assert (tip("undo"), tip("redo")) == ("Undo: dock m2", "Redo")
+        desk.session.undo()
+        await desk.settled()
+        assert (tip("undo"), tip("redo")) == ("Undo", "Redo: dock m2")
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_name_that_cannot_be_given_chooses_no_module(on_page):
+    async def work(desk):
+        page = desk.page
+        page.select("m1")
+        desk.event(page.build_panel.tree, "rename", {"module": "m9", "name": "tail"})
+        assert "m9" in desk.notes[-1]
+        assert page.chosen_modules == ["m1"]
+        await desk.settled()
+        assert desk.texts(page.build_panel.module_part._box)[1].startswith("1 kg, 0.1 m; ")
+
+        def drawn():
+            return sum(name == "set_state" for name, _ in desk.told)
+
+        before = drawn()
+        desk.session.dock("backbone", "m1", 3)
+        await desk.settled()
+        assert drawn() == before + 1  # plan and tree are where they were
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_keyframe_that_is_refused_leaves_none_chosen_and_one_removed_is_gone_at_once(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        desk.click("keyframe-1")
+        desk["keyframe-time"].value = -1.0
+        desk.click("keyframe-keep")
+        assert "must be 0 or more" in desk.notes[-1]
+        assert not desk.all("keyframe-remove")
+        desk.click("keyframe-1")
+        desk.click("keyframe-remove")
+        assert not desk.all("keyframe-1")
+        assert desk.all("keyframe-0")
+
+    frames = [keyframes.KeyFrame(time, {"m1.hinge": time}) for time in (0.0, 1.0)]
+    on_page(work, examples.snake(3), motion="spline", points=keyframes.rows(frames))
+
+
+def test_a_run_is_beside_another_one_only_when_one_is_shown(on_page):
+    async def work(desk):
+        page, panel = desk.page, desk.page.panels["see"]
+
+        def loaded():
+            return sum(name == "load_run" for name, _ in desk.told)
+
+        assert not desk["see-other"].enabled
+        desk.event(panel.plots, "panels", {"panels": [], "modules": ["m0", "m1"]})
+        assert panel.traces.options == ["m0", "m1"]
+        page.show_run(2)
+        assert desk["see-other"].enabled
+        assert desk.texts(panel.comparison._box) == []
+        before = loaded()
+        desk.session.edit_run(3, removed=True)  # another one
+        await desk.settled()
+        assert loaded() == before
+
+    on_page(work, examples.snake(2), [record(1), record(2), record(3)])
+
+
+def test_dialogs_close_when_what_they_ask_for_is_done(on_page, monkeypatch):
+    monkeypatch.setattr(ui.navigate, "to", lambda address: None)
+
+    async def work(desk):
+        def last():
+            return [e for e in desk.page.client.elements.values() if isinstance(e, ui.dialog)][-1]
+
+        def press(text):
+            found = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+            desk.event([e for e in found if e.text == text][-1])
+            return last().value
+
+        desk.event(desk.items("Rename…")[-1])
+        desk["run-name"].value = ""
+        assert press("Rename")  # it still asks
+        desk["run-name"].value = "slow"
+        assert not press("Rename")
+        desk.page.studio.new("crab", projects.Project())
+        desk.click("project")
+        desk["new-name"].value = "crab"
+        assert press("Save a copy")
+        assert desk["name-problem"].text.startswith("there is a project 'crab' already")
+        desk["new-name"].value = "lobster"
+        assert not press("Rename")
+        desk.session.edit_run(1, removed=True)
+        await desk.settled()
+        assert desk.page.bar.name.text == "lobster"
+        desk.click("delete-runs")
+        assert not press("Delete")
+        desk.click("help")
+        assert not press("Guide me through the crab")
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_a_figure_that_fails_says_why_and_one_that_is_there_has_no_progress(on_page, monkeypatch):
+    ends: list[Any] = [StateError("no room"), (b"a picture", [])]
+
+    async def computed(worker, task, *arguments, progress):
+        end = ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(Worker, "run", computed)
+    name = next(iter(PRESETS))
+
+    async def work(desk):
+        for words, computing in (("no room", True), ("", False)):
+            desk.click(f"preset-{name}")
+            await turns()
+            bars = [e for e in desk.page.client.elements.values() if "aria-label" in e.props]
+            bars = [e for e in bars if e.props["aria-label"] == "Progress of the figure"]
+            assert desk["preset-state"].text == words
+            assert bars[-1].visible is computing
+
+    on_page(work)
+
+
+def test_the_picture_of_the_view_is_a_file_as_the_browser_has_drawn_it(on_page, monkeypatch):
+    files = []
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        async def drawn(method, **limit):
+            assert method == "png"
+            return "data:image/png;base64,cGljdHVyZQ=="  # RFC 4648 of the word "picture"
+
+        monkeypatch.setattr(desk.page.stage, "run_method", drawn)
+        monkeypatch.setattr(files_panel.video, "ffmpeg", lambda: None)
+        desk.click("export")
+        desk.click("export-png")
+        await turns()
+        assert files == [(b"picture", "robot.png")]
+        assert desk.all("export-gif")  # which needs no program
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_a_setting_that_is_mended_is_no_problem_any_more(on_page):
+    async def work(desk):
+        fields = desk.page.move_panel.fields
+        for wrong, right in ((-3, 7), (-2, 7)):  # the second time it is the setting already
+            with desk.page.client:
+                desk["set-duration"].value = wrong
+                assert fields.problem.startswith("duration: ")
+                desk["set-duration"].value = right
+            assert (fields.problem, desk["set-duration"].error) == ("", None)
+
+    on_page(work, examples.snake(2))
+
+
+def test_move_opens_with_the_numbers_and_events_of_the_module_chosen_before(on_page):
+    async def work(desk):
+        page = desk.page
+        page.select("m1")
+        await desk.settled()
+        page.show("move")
+        assert desk["parameter-mass"].value == catalog["scout"].mass
+        fields = [e for e in page.move_panel.events._box.descendants() if hasattr(e, "value")]
+        assert fields[0].value == "m1"
+
+    on_page(work, Organism.start("backbone").dock("m0", 3, "m1", 2, kind="scout").dock(
+        "m0", 4, "m2", 2, kind="backbone"))  # fmt: skip
+
+
+def test_modules_dock_during_a_run_at_the_first_port_that_no_event_takes_there(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+        page.show("move")
+        for module in ("m1", "m2"):
+            page.select(module)
+            await desk.settled()
+            desk.click("event-dock")
+            await desk.settled()
+        free = {module: session.organism.free_ports(module)[0] for module in ("m1", "m2")}
+        assert {event.module: event.port for event in session.settings.events} == free
+
+    snake = examples.snake(4)
+    assert snake.free_ports("m1")[0] == snake.free_ports("m2")[0]
+    on_page(work, snake)
