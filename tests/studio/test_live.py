@@ -557,6 +557,16 @@ def test_modules_with_several_joints_are_measured_joint_by_joint():
     robot.close()
 
 
+def test_modules_without_joints_are_heard_as_long_as_they_are_known():
+    organism = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    robot = simulated(organism)
+    robot.power_up()
+    run(robot, 0.02)
+    heard = [sorted(robot.frame(robot.scene())["heard"]) for _ in range(2)]
+    assert heard == [["m0", "m1"], ["m1"]]  # no joint was read in between
+    robot.close()
+
+
 def test_a_robot_without_wishes_has_perfect_sensors_and_the_gravity_of_the_earth():
     assert LiveOptions() == ("ComputedTorque", 0.005, 0.0, 0.0, 0.0, 9.81)
 

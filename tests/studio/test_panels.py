@@ -3017,3 +3017,92 @@ def test_modules_dock_during_a_run_at_the_first_port_that_no_event_takes_there(o
     snake = examples.snake(4)
     assert snake.free_ports("m1")[0] == snake.free_ports("m2")[0]
     on_page(work, snake)
+
+
+def test_an_entry_that_is_asked_for_meanwhile_takes_the_place_of_the_one_before(
+    on_page, monkeypatch
+):
+    async def work(desk):
+        panel, ends, canceled = desk.page.panels["understand"], [], []
+
+        async def answer(function, request):
+            ends.append(asyncio.get_running_loop().create_future())
+            return await ends[-1]
+
+        def found(name):
+            return {"mathml": f"<math>{name}</math>", "symbols": [], "terms": 1, "shown": 1}
+
+        monkeypatch.setattr(panel.worker, "run", answer)
+        monkeypatch.setattr(panel.worker, "cancel", lambda: canceled.append(panel.entry))
+        monkeypatch.setattr(Worker, "busy", property(lambda self: bool(ends) and len(ends) < 3))
+        desk.page.show("understand")
+        desk.click("part-equations")
+        await turns()
+        assert desk["formula-M"].props["aria-pressed"] == "true"
+        panel._ask("M[1,2]")
+        await turns()
+        assert canceled == ["M[1,1]", "M[1,2]"]  # whatever was computed before each
+        ends[0].set_exception(JobCanceled())
+        await turns()
+        assert (panel.words.text, panel.stop.visible) == ("computing…", True)
+        panel.entry = "M[2,2]"
+        ends[1].set_result(found("M[1,2]"))
+        await turns()
+        assert panel.formula.content == ""  # it is asked for no more
+        panel._ask("M[2,2]")
+        await turns()
+        formula = panel.formula
+        desk.click("part-joints")
+        ends[2].set_result(found("M[2,2]"))
+        await turns()
+        assert formula.content == ""
+
+    on_page(work, examples.snake(3), hinges="physical")
+
+
+def test_a_pose_redraws_what_depends_on_it_only(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-joints")
+        drawn = desk["joints"]
+        desk.session.set_pose(**{"m1.hinge": 0.2})
+        await desk.settled()
+        assert desk["joints"] is drawn
+
+    on_page(work, examples.snake(3), hinges="physical")
+
+
+def test_a_kind_of_another_tab_and_ghosts_of_another_body_are_sent(on_page):
+    async def work(desk):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        shown = count("set_palette")
+        desk.session.add_kind(catalog["scout"].model_copy(update={"name": "heavy"}))
+        assert count("set_palette") == shown + 2  # stage and plan
+        (ghosts,) = desk.sent("set_keyframes")
+        desk.session.change("nothing", None)
+        assert desk.sent("set_keyframes") == ([],)
+        desk.session.undo()
+        assert desk.sent("set_keyframes") == (ghosts,)
+        desk.session.edit_settings(motion="hold")
+        assert desk.sent("set_keyframes") == ([],)
+
+    frames = [keyframes.KeyFrame(time, {"m1.hinge": time}) for time in (0.0, 1.0)]
+    on_page(work, examples.snake(3), motion="spline", points=keyframes.rows(frames))
+
+
+def test_a_page_that_comes_back_shows_the_robot_that_is_live(on_page):
+    async def work(desk):
+        desk.session.live._starting = True
+        with desk.page.client:
+            other = Page(desk.page.studio, desk.session, desk.page.client)
+            other.build()
+            other.start()
+        other._end()
+        live = other.panels["live"]
+        assert (live.visible, live.timer.active, live.end.visible) == (True, True, True)
+        live.close()
+        desk.session.live._starting = False
+
+    on_page(work, examples.snake(2))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from modurob import Organism, Scenario, Undock, examples, simulate
+from modurob import Organism, Scenario, Trajectory, Undock, examples, simulate
+from modurob.sim import BodyTrajectory
 from modurob.spatial import so3
 from modurob.stepping.ground import corner_depths
 from modurob.studio import signals
@@ -318,3 +319,17 @@ def test_large_bodies_have_arrows_at_fewer_moments(monkeypatch):
         (part,) = signals.ground(result)["parts"]
         assert [len(part[key]) for key in ("t", "forces", "support", "inside")] == [moments] * 4
         assert (part["t"][0], part["t"][-1]) == (0.0, pytest.approx(0.06))
+
+
+def test_what_has_no_mass_has_no_center_and_no_messages_no_color():
+    """Joints in the world alone, as they carry a base: all their bodies are without mass."""
+    organism = Organism.start("virtual_px")
+    model, t = organism.model("physical"), np.linspace(0.0, 1.0, 3)
+    q = np.zeros((3, model.nq))
+    part = BodyTrajectory("m0", model, organism, t, q, q, q)
+    run = Trajectory((part,))
+    assert signals.center_of_mass(run) is None
+    assert signals._distance(run)["lines"] == []
+    silent = replace(part, channels={"sent": np.zeros((3, 1), int)})
+    (tint,) = signals.tints(Trajectory((silent,)))
+    assert (tint["most"], tint["levels"]) == (0.0, [[0.0]] * 3)
