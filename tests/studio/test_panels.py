@@ -3092,17 +3092,52 @@ def test_a_kind_of_another_tab_and_ghosts_of_another_body_are_sent(on_page):
     on_page(work, examples.snake(3), motion="spline", points=keyframes.rows(frames))
 
 
-def test_a_page_that_comes_back_shows_the_robot_that_is_live(on_page):
+def test_a_page_that_comes_back_to_a_run_prepares_for_the_next_one(on_page):
     async def work(desk):
-        desk.session.live._starting = True
+        runner, ready = desk.session.runner, []
+        runner.worker.prepare = lambda: ready.append(runner.busy)
+        runner.progress = 0.5
         with desk.page.client:
             other = Page(desk.page.studio, desk.session, desk.page.client)
             other.build()
+            assert ready == []
             other.start()
         other._end()
-        live = other.panels["live"]
-        assert (live.visible, live.timer.active, live.end.visible) == (True, True, True)
-        live.close()
-        desk.session.live._starting = False
+        runner.progress = None
+        assert (other.mode, ready) == ("move", [True])
+
+    on_page(work, examples.snake(2))
+
+
+def test_examples_walkers_and_books_open_as_projects_in_this_tab(on_page, monkeypatch):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def computed(worker, task, *arguments, progress):
+        raise JobCanceled
+
+    monkeypatch.setattr(Worker, "run", computed)
+
+    async def work(desk):
+        studio, figure = desk.page.studio, "giusti2015-fig7"
+        for name, address in (
+            ("example-crab", "crab"),
+            ("walker-crab", "crab%20walks"),
+            ("reference-crane", "crane"),
+            ("preset-open", figure),
+        ):
+            if name == "reference-crane":
+                desk.page.show("understand")
+                desk.click("part-lagrange")
+            if name == "preset-open":
+                desk.click(f"preset-{figure}")
+            desk.click(name)
+            assert went[-1] == f"/project/{address}"
+        assert len(went) == 4
+        assert studio.session("crab").organism == examples.crab()
+        monkeypatch.setattr(studio, "new_from_walker", lambda name: studio.session("no such"))
+        desk.click("walker-crab")
+        assert len(went) == 4  # there is none to show
+        assert "there is no project 'no such'" in desk.notes[-1].lower()
 
     on_page(work, examples.snake(2))
