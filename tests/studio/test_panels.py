@@ -45,6 +45,7 @@ from modurob.studio.page import PANEL_DELAY_S, Page
 from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import live as live_panel
+from modurob.studio.panels import papers as papers_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import runs as runs_panel
 from modurob.studio.panels import understand as understand_panel
@@ -3139,5 +3140,97 @@ def test_examples_walkers_and_books_open_as_projects_in_this_tab(on_page, monkey
         desk.click("walker-crab")
         assert len(went) == 4  # there is none to show
         assert "there is no project 'no such'" in desk.notes[-1].lower()
+
+    on_page(work, examples.snake(2))
+
+
+def test_runs_have_the_settings_that_tell_them_apart_and_are_compared_in_a_table(
+    on_page, monkeypatch
+):
+    monkeypatch.setattr(
+        runs_panel.run_table,
+        "comparison",
+        lambda folder, one, other: f"{one.number}-{other.number}",
+    )
+
+    async def work(desk):
+        panel = desk.page.panels["see"]
+        assert desk.texts(desk["tags-2"].parent_slot.parent)[1:] == ["frequency 2"]
+        desk.page.show_run(1, 2)
+        assert desk["comparison"].content == "1-2"
+        assert desk.texts(panel.comparison._box) == ["Run 1 beside run 2"]
+
+    runs = [record(k, settings=NEW_SETTINGS.edited(frequency=float(k))) for k in (1, 2)]
+    on_page(work, examples.snake(2), runs)
+
+
+def test_a_figure_is_made_of_the_results_of_its_preset_with_its_findings(monkeypatch):
+    told: list[float] = []
+    chosen = SimpleNamespace(
+        run=lambda progress: progress(0.5) or ["result"],
+        judge=lambda results: [PresetFinding("found", results[0])],
+    )
+    monkeypatch.setattr(papers_panel, "preset", {"fig": chosen}.get)
+    monkeypatch.setattr(papers_panel, "image", lambda *made: made)
+    picture, findings = compute("fig", told.append)
+    assert findings == [PresetFinding("found", "result")]
+    assert (picture, told) == ((chosen, ["result"], findings), [0.5])
+
+
+def test_what_understand_cannot_show_is_told_there(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-joints")
+        desk.session.edit_settings(base="nonsense")
+        await desk.settled()
+        (alert,) = [
+            e
+            for e in desk.page.panels["understand"].root.descendants()
+            if e.props.get("role") == "alert"
+        ]
+        assert "nonsense" in alert.text
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_leg_is_mirrored_and_chosen(on_page):
+    async def work(desk):
+        desk.page.select("m2")
+        desk.event(desk.page.stage, "command", "mirror")
+        assert desk.session.organism == examples.crab()
+        assert desk.page.selected == "m4"
+        assert desk.session.undo() == "mirror m2"
+
+    on_page(work, examples.crab().undock("m4")[0])
+
+
+def test_a_module_without_joints_is_pushed_as_a_whole(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        desk.click("live-m1")
+        await desk.settled()
+        assert not desk.all("live-drives")
+        assert [*desk["live-joint"].options] == ["x", "y", "z"]
+        assert desk["live-joint"].value == "x"
+
+    body = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    live_page(on_page, monkeypatch, work, body)
+
+
+def test_a_module_that_cannot_dock_is_refused_and_is_not_in_the_palette(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+        data = catalog["giusti_a"].model_dump()
+        mount = {**data["ports"][0], "connector": "virtual-mount"}
+        closed = ModuleType(**{**data, "name": "closed", "ports": [mount]})
+        page.drop("closed.json", json.dumps(closed.document()).encode())
+        assert desk.notes[-1].startswith("'closed' has no port to dock with")
+        assert (page.kind, session.project.kinds) == ("backbone", {})
+        session.project.kinds["closed"] = closed  # of a file
+        session.change("closed", Organism.start(closed))
+        await desk.settled()
+        assert "closed" not in session.kinds()
+        other = Page(page.studio, session, page.client)
+        other._end()
+        assert other.kind == "backbone"
 
     on_page(work, examples.snake(2))

@@ -333,3 +333,17 @@ def test_what_has_no_mass_has_no_center_and_no_messages_no_color():
     silent = replace(part, channels={"sent": np.zeros((3, 1), int)})
     (tint,) = signals.tints(Trajectory((silent,)))
     assert (tint["most"], tint["levels"]) == (0.0, [[0.0]] * 3)
+
+
+def test_bodies_that_are_in_no_book_and_runs_of_several_parts_have_no_other_solution():
+    crab = examples.crab()
+    bodies = [(crab, 1), (examples.double_pendulum(), 1), (examples.double_pendulum(), 2)]
+    counts = []
+    for organism, parts in bodies:
+        model, t = organism.model("physical"), np.linspace(0.0, 0.1, 3)
+        q = np.zeros((3, model.nq))
+        part = BodyTrajectory("m0", model, organism, t, q, q, q)
+        run = Trajectory((part,) * parts)
+        first = signals.panels(run, None, free=True)[0]["lines"]
+        counts.append(sum("Lagrange" in line["name"] for line in first))
+    assert counts == [0, 2, 0]
