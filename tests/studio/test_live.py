@@ -564,6 +564,9 @@ def test_modules_without_joints_are_heard_as_long_as_they_are_known():
     run(robot, 0.02)
     heard = [sorted(robot.frame(robot.scene())["heard"]) for _ in range(2)]
     assert heard == [["m0", "m1"], ["m1"]]  # no joint was read in between
+    (address,) = (m for m, name in robot.bus.robot.assembly.names.items() if name == "m0")
+    robot._drawn_at = robot.bus.coordinator.table[address].sensed.at
+    assert robot.frame(robot.scene())["heard"] == ["m1"]  # what was drawn then is not new
     robot.close()
 
 

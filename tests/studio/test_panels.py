@@ -875,6 +875,8 @@ def test_matrices_need_two_modules_and_have_a_largest_size(on_page, monkeypatch)
         monkeypatch.setattr(tables, "MOST_MODULES", 1)
         desk.click("part-matrices")
         assert not desk.all("aim")
+        words = "The matrices of 2 modules are too large for the page;"
+        assert desk.texts(panel.content_part._box)[0].startswith(words)
         assert desk.all("dtl")
 
     on_page(work, Organism.start("backbone"))
@@ -1363,6 +1365,7 @@ def test_superbots_are_a_tree_and_dock_with_a_turn_that_is_chosen(on_page):
         ]  # fmt: skip
         turn = next(e for e in choices if e.props["label"] == "Turned by")
         assert turn.options == {"auto": "no turn", 90: "90°", 180: "180°", 270: "270°"}
+        assert {"dense", "outlined", "options-dense"} <= {*turn.props}
         with page.client:
             turn.value = 180
         assert page.turn == 180
@@ -3025,8 +3028,10 @@ def test_an_entry_that_is_asked_for_meanwhile_takes_the_place_of_the_one_before(
 ):
     async def work(desk):
         panel, ends, canceled = desk.page.panels["understand"], [], []
+        asked = []
 
         async def answer(function, request):
+            asked.append((request.symbols, request.entry, request.body.organism))
             ends.append(asyncio.get_running_loop().create_future())
             return await ends[-1]
 
@@ -3042,6 +3047,8 @@ def test_an_entry_that_is_asked_for_meanwhile_takes_the_place_of_the_one_before(
         assert desk["formula-M"].props["aria-pressed"] == "true"
         panel._ask("M[1,2]")
         await turns()
+        body = desk.session.organism
+        assert asked == [("all", "M[1,1]", body), ("all", "M[1,2]", body)]
         assert canceled == ["M[1,1]", "M[1,2]"]  # whatever was computed before each
         ends[0].set_exception(JobCanceled())
         await turns()
@@ -3232,5 +3239,14 @@ def test_a_module_that_cannot_dock_is_refused_and_is_not_in_the_palette(on_page)
         other = Page(page.studio, session, page.client)
         other._end()
         assert other.kind == "backbone"
+
+    on_page(work, examples.snake(2))
+
+
+def test_texts_of_settings_have_a_row_of_their_own_and_long_ones_grow(on_page):
+    async def work(desk):
+        for name, grows in (("points", True), ("pushes", True), ("target", False)):
+            assert ("autogrow" in desk[f"set-{name}"].props) is grows
+            assert desk[f"set-{name}"].style["grid-column"] == "1 / -1"
 
     on_page(work, examples.snake(2))

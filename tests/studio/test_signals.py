@@ -330,6 +330,11 @@ def test_what_has_no_mass_has_no_center_and_no_messages_no_color():
     run = Trajectory((part,))
     assert signals.center_of_mass(run) is None
     assert signals._distance(run)["lines"] == []
+    light = Organism.start("superbot_light")  # 50 g
+    model, q = light.model("physical"), np.zeros((3, 3))
+    other = Trajectory((BodyTrajectory("m0", model, light, t, q, q, q),))
+    assert signals.center_of_mass(other) is not None
+    assert len(signals._distance(other)["lines"]) == 1
     silent = replace(part, channels={"sent": np.zeros((3, 1), int)})
     (tint,) = signals.tints(Trajectory((silent,)))
     assert (tint["most"], tint["levels"]) == (0.0, [[0.0]] * 3)
