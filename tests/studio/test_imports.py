@@ -8,9 +8,10 @@ import pytest
 
 from modurob import FileError, StateError, Trajectory, examples
 from modurob.interop import write_cobra_assembly, write_cobra_modules, write_urdf
+from modurob.scenario.settings import RunRecord
 from modurob.studio import imports, runs
 from modurob.studio.folder import DELETED, Folder
-from modurob.studio.project import NEW_SETTINGS, to_bytes
+from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
 from modurob.studio.studio import Studio
 
 
@@ -58,6 +59,32 @@ def test_flaws_of_a_urdf_file_are_repaired_and_told(studio):
     assert any("arm.urdf" in words and "inertia" in words for words in session.notes)
     with pytest.raises(FileError, match=r"arm\.xml: "):
         studio.upload("arm.xml", b"<mujoco/>")
+
+
+def test_a_format_is_known_by_the_content_or_the_ending_of_a_file(studio, tmp_path):
+    write_urdf(examples.snake(2).model("physical"), tmp_path / "robot.urdf")
+    text = b"\n " + (tmp_path / "robot.urdf").read_bytes().partition(b"?>")[2]
+    assert len(studio.upload("robot.xml", text).model().joint_names) == 1
+    with pytest.raises(FileError, match=r"robot\.urdf: .*XML"):
+        studio.upload("robot.urdf", b"{}")
+    body = examples.crab()
+    body.save(tmp_path / "crab.json")
+    (kind,) = imports.kinds("crab.json", (tmp_path / "crab.json").read_bytes())
+    assert kind == body.kind("m0")  # six of one kind
+    with pytest.raises(FileError, match=r"new\.json: there is no module in this file"):
+        imports.kinds("new.json", to_bytes(Project()))
+
+
+def test_a_project_without_the_files_of_its_runs_has_none(studio, tmp_path):
+    settings = NEW_SETTINGS
+    run = RunRecord(
+        number=1, title="wave", status="finished", seconds=1.0, took=0.5, settings=settings
+    )
+    content = to_bytes(Project(runs=[run]))
+    assert studio.upload("shared.json", content).project.runs == []
+    file = tmp_path / "given.modurob.json"
+    file.write_bytes(content)
+    assert studio.open_file(file).project.runs == []
 
 
 def test_cobra_files_are_a_body_or_modules_for_the_palette(studio, cobra):

@@ -111,6 +111,23 @@ def test_a_process_that_ends_by_itself_is_told_and_closed(context, awaited):
     awaited(story())
 
 
+def test_a_task_that_is_canceled_before_it_was_sent_is_canceled(context, awaited):
+    async def story():
+        worker = Worker()
+        worker.prepare()
+
+        def send(message):
+            worker.cancel()
+            raise OSError("handle is closed")
+
+        worker._pipe.send = send
+        with pytest.raises(JobCanceled):
+            await worker.run(max)
+        assert not worker.busy
+
+    awaited(story())
+
+
 def test_progress_is_sent_at_intervals_and_always_at_the_end(monkeypatch):
     now, sent = [5.0], []
     monkeypatch.setattr(jobs.time, "monotonic", lambda: now[0])

@@ -231,6 +231,16 @@ def session(tmp_path):
     return session
 
 
+def test_a_body_that_cannot_be_plugged_in_is_refused_before_anything_starts(session, awaited):
+    full = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    session.change("full", full.dock("m0", 2, "m2", 1, kind="chen_link"))
+    topics = []
+    session.listen(topics.append)
+    with pytest.raises(StateError, match="base 'm0' has no free port"):
+        awaited(session.live.start(LiveOptions()))
+    assert topics == []
+
+
 def test_a_project_has_one_live_robot_and_keeps_its_record_as_a_run(session, awaited):
     topics = []
     session.listen(topics.append)
@@ -544,6 +554,19 @@ def test_modules_with_several_joints_are_measured_joint_by_joint():
                 assert float(place[:-2]) == pytest.approx(np.degrees(truth.q[index]), abs=0.2)
                 wanted = truth.model.gravity_torque(truth.q)[index]
                 assert float(torque) == pytest.approx(wanted, abs=0.1)
+    robot.close()
+
+
+def test_modules_without_joints_are_heard_as_long_as_they_are_known():
+    organism = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    robot = simulated(organism)
+    robot.power_up()
+    run(robot, 0.02)
+    heard = [sorted(robot.frame(robot.scene())["heard"]) for _ in range(2)]
+    assert heard == [["m0", "m1"], ["m1"]]  # no joint was read in between
+    (address,) = (m for m, name in robot.bus.robot.assembly.names.items() if name == "m0")
+    robot._drawn_at = robot.bus.coordinator.table[address].sensed.at
+    assert robot.frame(robot.scene())["heard"] == ["m1"]  # what was drawn then is not new
     robot.close()
 
 

@@ -45,6 +45,7 @@ from modurob.studio.page import PANEL_DELAY_S, Page
 from modurob.studio.panels import files as files_panel
 from modurob.studio.panels import keyframes as keyframes_panel
 from modurob.studio.panels import live as live_panel
+from modurob.studio.panels import papers as papers_panel
 from modurob.studio.panels import projects as project_panel
 from modurob.studio.panels import runs as runs_panel
 from modurob.studio.panels import understand as understand_panel
@@ -874,6 +875,8 @@ def test_matrices_need_two_modules_and_have_a_largest_size(on_page, monkeypatch)
         monkeypatch.setattr(tables, "MOST_MODULES", 1)
         desk.click("part-matrices")
         assert not desk.all("aim")
+        words = "The matrices of 2 modules are too large for the page;"
+        assert desk.texts(panel.content_part._box)[0].startswith(words)
         assert desk.all("dtl")
 
     on_page(work, Organism.start("backbone"))
@@ -1362,6 +1365,7 @@ def test_superbots_are_a_tree_and_dock_with_a_turn_that_is_chosen(on_page):
         ]  # fmt: skip
         turn = next(e for e in choices if e.props["label"] == "Turned by")
         assert turn.options == {"auto": "no turn", 90: "90°", 180: "180°", 270: "270°"}
+        assert {"dense", "outlined", "options-dense"} <= {*turn.props}
         with page.client:
             turn.value = 180
         assert page.turn == 180
@@ -2753,3 +2757,496 @@ def test_parts_of_understand_begin_with_words(on_page):
             assert tips == [FIELDS[name].help]
 
     on_page(work, examples.snake(3), hinges="physical")
+
+
+# -- what goes with an action ----------------------------------------------------------------------
+
+
+def test_ways_to_start_are_shown_while_a_project_is_empty(on_page):
+    async def work(desk):
+        page, welcome = desk.page, desk.page.welcome.root
+        assert not welcome.visible
+        desk.session.change("nothing", None)
+        await desk.settled()
+        assert welcome.visible
+        desk.session.undo()
+        await desk.settled()
+        assert not welcome.visible
+        with page.client:
+            other = Page(page.studio, desk.session, page.client)
+            other._end()
+            other.build()
+        assert not other.welcome.root.visible  # at once: it loads no pictures of examples
+        assert [name for name, panel in other.panels.items() if panel.root.visible] == ["build"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_the_guide_begins_under_build_with_its_kind_and_ends_with_the_last_step(on_page):
+    async def work(desk):
+        page = desk.page
+        page.show("move")
+        page.tour.start()
+        assert (page.mode, page.kind, desk.session.organism) == ("build", "scout", None)
+        page.tour.run_started()  # before the first step
+        assert page.tour.running
+        asked = []
+        page.tour.run_started = lambda: asked.append(page.mode)
+        desk.session.change("a snake", examples.snake(2))
+
+        async def run():
+            asked.append("run")
+
+        desk.session.runner.run = run
+        page.show("move")
+        desk.click("run")
+        await turns()
+        assert asked == ["move", "run"]
+
+    on_page(work, examples.snake(2))
+
+
+def test_the_bar_says_what_is_saved_before_the_stage_shows_a_change(on_page, monkeypatch):
+    async def work(desk):
+        page, told, timers = desk.page, [], []
+        with page.client, monkeypatch.context() as patch:
+            patch.setattr(ui, "timer", lambda *how: timers.append(how))
+            bar = Bar(page)
+        assert timers == [(0.25, bar.look)]  # four times a second
+        page.bar.look = lambda: told.append("look")
+        page.view.follow = lambda topic, fit: told.append(topic)
+        page.refresh("pose")
+        assert told == ["look", "pose"]
+        await desk.settled()
+        assert told == ["look", "pose", "look"]
+        assert page.frame.style["--side"] == f"{page_module.WIDTHS_PX['build']}px"
+        assert not desk["cancel"].visible  # nothing runs
+
+    on_page(work, examples.snake(2))
+
+
+def test_tips_of_undo_and_redo_are_their_names(on_page):
+    async def work(desk):
+        def tip(name):
+            (found,) = (e for e in desk[name].descendants() if isinstance(e, ui.tooltip))
+            return found.text
+
+        desk.session.dock("backbone", "m1", 3)
+        await desk.settled()
+        assert (tip("undo"), tip("redo")) == ("Undo: dock m2", "Redo")
+        desk.session.undo()
+        await desk.settled()
+        assert (tip("undo"), tip("redo")) == ("Undo", "Redo: dock m2")
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_name_that_cannot_be_given_chooses_no_module(on_page):
+    async def work(desk):
+        page = desk.page
+        page.select("m1")
+        desk.event(page.build_panel.tree, "rename", {"module": "m9", "name": "tail"})
+        assert "m9" in desk.notes[-1]
+        assert page.chosen_modules == ["m1"]
+        await desk.settled()
+        assert desk.texts(page.build_panel.module_part._box)[1].startswith("1 kg, 0.1 m; ")
+
+        def drawn():
+            return sum(name == "set_state" for name, _ in desk.told)
+
+        before = drawn()
+        desk.session.dock("backbone", "m1", 3)
+        await desk.settled()
+        assert drawn() == before + 1  # plan and tree are where they were
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_keyframe_that_is_refused_leaves_none_chosen_and_one_removed_is_gone_at_once(on_page):
+    async def work(desk):
+        desk.page.show("move")
+        desk.click("keyframe-1")
+        desk["keyframe-time"].value = -1.0
+        desk.click("keyframe-keep")
+        assert "must be 0 or more" in desk.notes[-1]
+        assert not desk.all("keyframe-remove")
+        desk.click("keyframe-1")
+        desk.click("keyframe-remove")
+        assert not desk.all("keyframe-1")
+        assert desk.all("keyframe-0")
+
+    frames = [keyframes.KeyFrame(time, {"m1.hinge": time}) for time in (0.0, 1.0)]
+    on_page(work, examples.snake(3), motion="spline", points=keyframes.rows(frames))
+
+
+def test_a_run_is_beside_another_one_only_when_one_is_shown(on_page):
+    async def work(desk):
+        page, panel = desk.page, desk.page.panels["see"]
+
+        def loaded():
+            return sum(name == "load_run" for name, _ in desk.told)
+
+        assert not desk["see-other"].enabled
+        desk.event(panel.plots, "panels", {"panels": [], "modules": ["m0", "m1"]})
+        assert panel.traces.options == ["m0", "m1"]
+        page.show_run(2)
+        assert desk["see-other"].enabled
+        assert desk.texts(panel.comparison._box) == []
+        before = loaded()
+        desk.session.edit_run(3, removed=True)  # another one
+        await desk.settled()
+        assert loaded() == before
+
+    on_page(work, examples.snake(2), [record(1), record(2), record(3)])
+
+
+def test_dialogs_close_when_what_they_ask_for_is_done(on_page, monkeypatch):
+    monkeypatch.setattr(ui.navigate, "to", lambda address: None)
+
+    async def work(desk):
+        def last():
+            return [e for e in desk.page.client.elements.values() if isinstance(e, ui.dialog)][-1]
+
+        def press(text):
+            found = [e for e in desk.page.client.elements.values() if isinstance(e, ui.button)]
+            desk.event([e for e in found if e.text == text][-1])
+            return last().value
+
+        desk.event(desk.items("Rename…")[-1])
+        desk["run-name"].value = ""
+        assert press("Rename")  # it still asks
+        desk["run-name"].value = "slow"
+        assert not press("Rename")
+        desk.page.studio.new("crab", projects.Project())
+        desk.click("project")
+        desk["new-name"].value = "crab"
+        assert press("Save a copy")
+        assert desk["name-problem"].text.startswith("there is a project 'crab' already")
+        desk["new-name"].value = "lobster"
+        assert not press("Rename")
+        desk.session.edit_run(1, removed=True)
+        await desk.settled()
+        assert desk.page.bar.name.text == "lobster"
+        desk.click("delete-runs")
+        assert not press("Delete")
+        desk.click("help")
+        assert not press("Guide me through the crab")
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_a_figure_that_fails_says_why_and_one_that_is_there_has_no_progress(on_page, monkeypatch):
+    ends: list[Any] = [StateError("no room"), (b"a picture", [])]
+
+    async def computed(worker, task, *arguments, progress):
+        end = ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(Worker, "run", computed)
+    name = next(iter(PRESETS))
+
+    async def work(desk):
+        for words, computing in (("no room", True), ("", False)):
+            desk.click(f"preset-{name}")
+            await turns()
+            bars = [e for e in desk.page.client.elements.values() if "aria-label" in e.props]
+            bars = [e for e in bars if e.props["aria-label"] == "Progress of the figure"]
+            assert desk["preset-state"].text == words
+            assert bars[-1].visible is computing
+
+    on_page(work)
+
+
+def test_the_picture_of_the_view_is_a_file_as_the_browser_has_drawn_it(on_page, monkeypatch):
+    files = []
+    monkeypatch.setattr(ui.download, "content", lambda *args: files.append(args))
+
+    async def work(desk):
+        async def drawn(method, **limit):
+            assert method == "png"
+            return "data:image/png;base64,cGljdHVyZQ=="  # RFC 4648 of the word "picture"
+
+        monkeypatch.setattr(desk.page.stage, "run_method", drawn)
+        monkeypatch.setattr(files_panel.video, "ffmpeg", lambda: None)
+        desk.click("export")
+        desk.click("export-png")
+        await turns()
+        assert files == [(b"picture", "robot.png")]
+        assert desk.all("export-gif")  # which needs no program
+
+    on_page(work, examples.snake(2), [record(1)])
+
+
+def test_a_setting_that_is_mended_is_no_problem_any_more(on_page):
+    async def work(desk):
+        fields = desk.page.move_panel.fields
+        for wrong, right in ((-3, 7), (-2, 7)):  # the second time it is the setting already
+            with desk.page.client:
+                desk["set-duration"].value = wrong
+                assert fields.problem.startswith("duration: ")
+                desk["set-duration"].value = right
+            assert (fields.problem, desk["set-duration"].error) == ("", None)
+
+    on_page(work, examples.snake(2))
+
+
+def test_move_opens_with_the_numbers_and_events_of_the_module_chosen_before(on_page):
+    async def work(desk):
+        page = desk.page
+        page.select("m1")
+        await desk.settled()
+        page.show("move")
+        assert desk["parameter-mass"].value == catalog["scout"].mass
+        fields = [e for e in page.move_panel.events._box.descendants() if hasattr(e, "value")]
+        assert fields[0].value == "m1"
+
+    on_page(work, Organism.start("backbone").dock("m0", 3, "m1", 2, kind="scout").dock(
+        "m0", 4, "m2", 2, kind="backbone"))  # fmt: skip
+
+
+def test_modules_dock_during_a_run_at_the_first_port_that_no_event_takes_there(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+        page.show("move")
+        for module in ("m1", "m2"):
+            page.select(module)
+            await desk.settled()
+            desk.click("event-dock")
+            await desk.settled()
+        free = {module: session.organism.free_ports(module)[0] for module in ("m1", "m2")}
+        assert {event.module: event.port for event in session.settings.events} == free
+
+    snake = examples.snake(4)
+    assert snake.free_ports("m1")[0] == snake.free_ports("m2")[0]
+    on_page(work, snake)
+
+
+def test_an_entry_that_is_asked_for_meanwhile_takes_the_place_of_the_one_before(
+    on_page, monkeypatch
+):
+    async def work(desk):
+        panel, ends, canceled = desk.page.panels["understand"], [], []
+        asked = []
+
+        async def answer(function, request):
+            asked.append((request.symbols, request.entry, request.body.organism))
+            ends.append(asyncio.get_running_loop().create_future())
+            return await ends[-1]
+
+        def found(name):
+            return {"mathml": f"<math>{name}</math>", "symbols": [], "terms": 1, "shown": 1}
+
+        monkeypatch.setattr(panel.worker, "run", answer)
+        monkeypatch.setattr(panel.worker, "cancel", lambda: canceled.append(panel.entry))
+        monkeypatch.setattr(Worker, "busy", property(lambda self: bool(ends) and len(ends) < 3))
+        desk.page.show("understand")
+        desk.click("part-equations")
+        await turns()
+        assert desk["formula-M"].props["aria-pressed"] == "true"
+        panel._ask("M[1,2]")
+        await turns()
+        body = desk.session.organism
+        assert asked == [("all", "M[1,1]", body), ("all", "M[1,2]", body)]
+        assert canceled == ["M[1,1]", "M[1,2]"]  # whatever was computed before each
+        ends[0].set_exception(JobCanceled())
+        await turns()
+        assert (panel.words.text, panel.stop.visible) == ("computing…", True)
+        panel.entry = "M[2,2]"
+        ends[1].set_result(found("M[1,2]"))
+        await turns()
+        assert panel.formula.content == ""  # it is asked for no more
+        panel._ask("M[2,2]")
+        await turns()
+        formula = panel.formula
+        desk.click("part-joints")
+        ends[2].set_result(found("M[2,2]"))
+        await turns()
+        assert formula.content == ""
+
+    on_page(work, examples.snake(3), hinges="physical")
+
+
+def test_a_pose_redraws_what_depends_on_it_only(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-joints")
+        drawn = desk["joints"]
+        desk.session.set_pose(**{"m1.hinge": 0.2})
+        await desk.settled()
+        assert desk["joints"] is drawn
+
+    on_page(work, examples.snake(3), hinges="physical")
+
+
+def test_a_kind_of_another_tab_and_ghosts_of_another_body_are_sent(on_page):
+    async def work(desk):
+        def count(method):
+            return sum(name == method for name, _ in desk.told)
+
+        shown = count("set_palette")
+        desk.session.add_kind(catalog["scout"].model_copy(update={"name": "heavy"}))
+        assert count("set_palette") == shown + 2  # stage and plan
+        (ghosts,) = desk.sent("set_keyframes")
+        desk.session.change("nothing", None)
+        assert desk.sent("set_keyframes") == ([],)
+        desk.session.undo()
+        assert desk.sent("set_keyframes") == (ghosts,)
+        desk.session.edit_settings(motion="hold")
+        assert desk.sent("set_keyframes") == ([],)
+
+    frames = [keyframes.KeyFrame(time, {"m1.hinge": time}) for time in (0.0, 1.0)]
+    on_page(work, examples.snake(3), motion="spline", points=keyframes.rows(frames))
+
+
+def test_a_page_that_comes_back_to_a_run_prepares_for_the_next_one(on_page):
+    async def work(desk):
+        runner, ready = desk.session.runner, []
+        runner.worker.prepare = lambda: ready.append(runner.busy)
+        runner.progress = 0.5
+        with desk.page.client:
+            other = Page(desk.page.studio, desk.session, desk.page.client)
+            other.build()
+            assert ready == []
+            other.start()
+        other._end()
+        runner.progress = None
+        assert (other.mode, ready) == ("move", [True])
+
+    on_page(work, examples.snake(2))
+
+
+def test_examples_walkers_and_books_open_as_projects_in_this_tab(on_page, monkeypatch):
+    went = []
+    monkeypatch.setattr(ui.navigate, "to", went.append)
+
+    async def computed(worker, task, *arguments, progress):
+        raise JobCanceled
+
+    monkeypatch.setattr(Worker, "run", computed)
+
+    async def work(desk):
+        studio, figure = desk.page.studio, "giusti2015-fig7"
+        for name, address in (
+            ("example-crab", "crab"),
+            ("walker-crab", "crab%20walks"),
+            ("reference-crane", "crane"),
+            ("preset-open", figure),
+        ):
+            if name == "reference-crane":
+                desk.page.show("understand")
+                desk.click("part-lagrange")
+            if name == "preset-open":
+                desk.click(f"preset-{figure}")
+            desk.click(name)
+            assert went[-1] == f"/project/{address}"
+        assert len(went) == 4
+        assert studio.session("crab").organism == examples.crab()
+        monkeypatch.setattr(studio, "new_from_walker", lambda name: studio.session("no such"))
+        desk.click("walker-crab")
+        assert len(went) == 4  # there is none to show
+        assert "there is no project 'no such'" in desk.notes[-1].lower()
+
+    on_page(work, examples.snake(2))
+
+
+def test_runs_have_the_settings_that_tell_them_apart_and_are_compared_in_a_table(
+    on_page, monkeypatch
+):
+    monkeypatch.setattr(
+        runs_panel.run_table,
+        "comparison",
+        lambda folder, one, other: f"{one.number}-{other.number}",
+    )
+
+    async def work(desk):
+        panel = desk.page.panels["see"]
+        assert desk.texts(desk["tags-2"].parent_slot.parent)[1:] == ["frequency 2"]
+        desk.page.show_run(1, 2)
+        assert desk["comparison"].content == "1-2"
+        assert desk.texts(panel.comparison._box) == ["Run 1 beside run 2"]
+
+    runs = [record(k, settings=NEW_SETTINGS.edited(frequency=float(k))) for k in (1, 2)]
+    on_page(work, examples.snake(2), runs)
+
+
+def test_a_figure_is_made_of_the_results_of_its_preset_with_its_findings(monkeypatch):
+    told: list[float] = []
+    chosen = SimpleNamespace(
+        run=lambda progress: progress(0.5) or ["result"],
+        judge=lambda results: [PresetFinding("found", results[0])],
+    )
+    monkeypatch.setattr(papers_panel, "preset", {"fig": chosen}.get)
+    monkeypatch.setattr(papers_panel, "image", lambda *made: made)
+    picture, findings = compute("fig", told.append)
+    assert findings == [PresetFinding("found", "result")]
+    assert (picture, told) == ((chosen, ["result"], findings), [0.5])
+
+
+def test_what_understand_cannot_show_is_told_there(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-joints")
+        desk.session.edit_settings(base="nonsense")
+        await desk.settled()
+        (alert,) = [
+            e
+            for e in desk.page.panels["understand"].root.descendants()
+            if e.props.get("role") == "alert"
+        ]
+        assert "nonsense" in alert.text
+
+    on_page(work, examples.snake(2))
+
+
+def test_a_leg_is_mirrored_and_chosen(on_page):
+    async def work(desk):
+        desk.page.select("m2")
+        desk.event(desk.page.stage, "command", "mirror")
+        assert desk.session.organism == examples.crab()
+        assert desk.page.selected == "m4"
+        assert desk.session.undo() == "mirror m2"
+
+    on_page(work, examples.crab().undock("m4")[0])
+
+
+def test_a_module_without_joints_is_pushed_as_a_whole(on_page, monkeypatch):
+    async def work(desk, panel, robot):
+        desk.click("live-m1")
+        await desk.settled()
+        assert not desk.all("live-drives")
+        assert [*desk["live-joint"].options] == ["x", "y", "z"]
+        assert desk["live-joint"].value == "x"
+
+    body = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    live_page(on_page, monkeypatch, work, body)
+
+
+def test_a_module_that_cannot_dock_is_refused_and_is_not_in_the_palette(on_page):
+    async def work(desk):
+        page, session = desk.page, desk.session
+        data = catalog["giusti_a"].model_dump()
+        mount = {**data["ports"][0], "connector": "virtual-mount"}
+        closed = ModuleType(**{**data, "name": "closed", "ports": [mount]})
+        page.drop("closed.json", json.dumps(closed.document()).encode())
+        assert desk.notes[-1].startswith("'closed' has no port to dock with")
+        assert (page.kind, session.project.kinds) == ("backbone", {})
+        session.project.kinds["closed"] = closed  # of a file
+        session.change("closed", Organism.start(closed))
+        await desk.settled()
+        assert "closed" not in session.kinds()
+        other = Page(page.studio, session, page.client)
+        other._end()
+        assert other.kind == "backbone"
+
+    on_page(work, examples.snake(2))
+
+
+def test_texts_of_settings_have_a_row_of_their_own_and_long_ones_grow(on_page):
+    async def work(desk):
+        for name, grows in (("points", True), ("pushes", True), ("target", False)):
+            assert ("autogrow" in desk[f"set-{name}"].props) is grows
+            assert desk[f"set-{name}"].style["grid-column"] == "1 / -1"
+
+    on_page(work, examples.snake(2))

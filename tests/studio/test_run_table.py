@@ -120,3 +120,13 @@ def test_runs_of_different_lengths_are_compared_where_both_are(tmp_path):
         (tmp_path / "2.json").write_text(json.dumps(other))
         table = rows(run_table.comparison(tmp_path, *RUNS[:2]))
         assert table[-1][-1] == "at most 0.5"
+
+
+def test_lines_that_never_meet_are_others(tmp_path):
+    late, gone = panel([1.0, 2.0], (1.5, 2.0)), panel([1.0, 2.0], (0.0, 1.0))
+    empty = panel([None, None], (0.0, 1.0))
+    for one, other in ((late, gone), (empty, gone)):
+        (tmp_path / "1.json").write_text(json.dumps(one))
+        (tmp_path / "2.json").write_text(json.dumps(other))
+        table = rows(run_table.comparison(tmp_path, *RUNS[:2]))
+        assert table[-1][-1] == "other lines"

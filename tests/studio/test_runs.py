@@ -11,8 +11,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import DockingError, Organism, Scenario, StateError, Trajectory, catalog, examples
+from modurob import (
+    DockingError,
+    Ground,
+    Organism,
+    Scenario,
+    StateError,
+    Trajectory,
+    catalog,
+    examples,
+)
+from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import from_bytes
 from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, jobs, project, runs, tables, view_data
@@ -660,3 +671,42 @@ def test_a_process_is_ended_and_if_need_be_killed(stubborn):
     worker.close()
     assert told[-1] == "close"
     assert told.count("close") == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "parts", "ground", "way"),
+    [
+        ("free", 1, Ground(), "It moved 0.3 m, 0.3 m/s. "),
+        ("free", 2, Ground(), ""),
+        ("fixed", 1, Ground(), ""),
+        ("free", 1, None, ""),
+    ],
+)
+def test_the_way_is_told_of_one_free_body_on_the_ground(base, parts, ground, way):
+    body = examples.snake(2)
+    model, t = body.model("physical", base=base), np.linspace(0.0, 1.0, 11)
+    q, v = np.tile(model.neutral(), (11, 1)), np.zeros((11, model.nv))
+    if base == "free":
+        q[:, 0] = 0.3 * t
+    part = BodyTrajectory("m0", model, body, t, q, v, v)
+    result = RunResult(Trajectory((part,) * parts), [], ground=ground, note="A note.")
+    assert runs._said(result) == f"{way}A note."
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [({}, None), ({"integrator": "RK4"}, 0.004), ({"motion": "balance"}, 0.004)],
+)
+def test_a_step_of_fixed_length_is_for_methods_that_take_one_and_for_balancing(changes, step):
+    settings = NEW_SETTINGS.edited(hinges="physical", dt=0.004, **changes)
+    assert runs.scenario_of(examples.snake(3), settings, {}).dt == step
+
+
+def test_a_run_has_velocities_of_the_joints_there_are():
+    settings = NEW_SETTINGS.edited(rates={"m1.hinge": 0.5, "m9.hinge": 1.0})
+    assert runs.scenario_of(examples.snake(3), settings, {}).rates == {"m1.hinge": 0.5}
+
+
+@pytest.mark.parametrize("word", ["it diverged", "not finite", "the step is too small"])
+def test_each_reason_of_a_method_that_fails_has_its_advice(word):
+    assert runs.advice(word).startswith("Try a smaller step or tolerance")

@@ -1142,3 +1142,12 @@ def test_each_edit_of_a_setting_is_a_step_of_its_own(session):
     assert session.undo() == "set settling time"
     assert session.undo() == "set duration"
     assert session.settings.duration == 2.0
+
+
+def test_a_step_of_an_old_file_has_no_settings_and_locks_go_with_its_joints(session):
+    session.change("two", examples.snake(2))
+    session.project.history.change("three", examples.snake(3))
+    session.edit_settings(locked={"m2.hinge": 0.1})
+    session.project.history.past.pop()
+    assert session.undo() == "three"
+    assert session.settings.locked == {}

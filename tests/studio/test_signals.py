@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from modurob import Organism, Scenario, Undock, examples, simulate
+from modurob import Organism, Scenario, Trajectory, Undock, examples, simulate
+from modurob.sim import BodyTrajectory
 from modurob.spatial import so3
 from modurob.stepping.ground import corner_depths
 from modurob.studio import signals
@@ -318,3 +319,36 @@ def test_large_bodies_have_arrows_at_fewer_moments(monkeypatch):
         (part,) = signals.ground(result)["parts"]
         assert [len(part[key]) for key in ("t", "forces", "support", "inside")] == [moments] * 4
         assert (part["t"][0], part["t"][-1]) == (0.0, pytest.approx(0.06))
+
+
+def test_what_has_no_mass_has_no_center_and_no_messages_no_color():
+    """Joints in the world alone, as they carry a base: all their bodies are without mass."""
+    organism = Organism.start("virtual_px")
+    model, t = organism.model("physical"), np.linspace(0.0, 1.0, 3)
+    q = np.zeros((3, model.nq))
+    part = BodyTrajectory("m0", model, organism, t, q, q, q)
+    run = Trajectory((part,))
+    assert signals.center_of_mass(run) is None
+    assert signals._distance(run)["lines"] == []
+    light = Organism.start("superbot_light")  # 50 g
+    model, q = light.model("physical"), np.zeros((3, 3))
+    other = Trajectory((BodyTrajectory("m0", model, light, t, q, q, q),))
+    assert signals.center_of_mass(other) is not None
+    assert len(signals._distance(other)["lines"]) == 1
+    silent = replace(part, channels={"sent": np.zeros((3, 1), int)})
+    (tint,) = signals.tints(Trajectory((silent,)))
+    assert (tint["most"], tint["levels"]) == (0.0, [[0.0]] * 3)
+
+
+def test_bodies_that_are_in_no_book_and_runs_of_several_parts_have_no_other_solution():
+    crab = examples.crab()
+    bodies = [(crab, 1), (examples.double_pendulum(), 1), (examples.double_pendulum(), 2)]
+    counts = []
+    for organism, parts in bodies:
+        model, t = organism.model("physical"), np.linspace(0.0, 0.1, 3)
+        q = np.zeros((3, model.nq))
+        part = BodyTrajectory("m0", model, organism, t, q, q, q)
+        run = Trajectory((part,) * parts)
+        first = signals.panels(run, None, free=True)[0]["lines"]
+        counts.append(sum("Lagrange" in line["name"] for line in first))
+    assert counts == [0, 2, 0]

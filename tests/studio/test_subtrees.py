@@ -45,6 +45,8 @@ def test_a_repeat_makes_a_snake_longer_and_a_copy_of_a_leg_docks_elsewhere():
 def test_several_modules_go_at_once_and_what_cannot_be_is_explained():
     crab = examples.crab()
     assert subtrees.without(crab, ["m3", "m2", "m5"]).modules == ("m0", "m1", "m4")
+    assert subtrees.without(crab, ["m2", "m3"]).modules == ("m0", "m1", "m4", "m5")
+    assert subtrees.without(examples.snake(1), ["m0", "m0"]) is None
     for edit in (subtrees.mirrored, subtrees.repeated):
         with pytest.raises(DockingError, match="'m0' is the base"):
             edit(crab, "m0")
@@ -83,3 +85,11 @@ def test_the_mirror_of_a_mirror_is_the_first_one_again():
         at = whole.docking(name)
         there = crab.docking(gone)
         assert (at.parent, at.port, at.child_port) == (there.parent, there.port, there.child_port)
+
+
+def test_a_mirror_image_whose_cell_is_taken_says_so():
+    body = examples.snake(1).dock("m0", 2, "m1", 5).dock("m0", 3, "m2", 4)
+    body = body.dock("m2", 5, "m3", 2).dock("m3", 4, "m4", 3)  # around, to the other side of m0
+    assert (body.place("m1").x, body.place("m4").x) == (1, -1)
+    with pytest.raises(DockingError, match="would take the cell"):
+        subtrees.mirrored(body, "m1")

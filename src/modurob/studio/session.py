@@ -173,10 +173,10 @@ class Session:
         return ExportRequest(self.name, word, self.body(), self.settings, file, record)
 
     def kinds(self) -> dict[str, ModuleType]:
-        """The palette: the catalog's modules that can dock, then the user's own."""
+        """The palette: the catalog's modules that can dock, then the user's own that can."""
         names = [*FIRST, *(name for name in catalog.names() if name not in FIRST)]
         built_in = {name: catalog[name] for name in names if not catalog[name].virtual}
-        return built_in | self.project.kinds
+        return built_in | {name: kind for name, kind in self.project.kinds.items() if kind.docks}
 
     def kind(self, name: str) -> ModuleType:
         """A kind of the palette."""
@@ -356,6 +356,10 @@ class Session:
         if kind.name in catalog:
             raise StateError(
                 f"the catalog has a module '{kind.name}' already; give yours another name"
+            )
+        if not kind.docks:
+            raise StateError(
+                f"'{kind.name}' has no port to dock with, only mounts of virtual joints"
             )
         self.project.kinds[kind.name] = kind
         self.changed("kinds")

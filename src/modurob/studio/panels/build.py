@@ -250,8 +250,6 @@ class BuildPanel(ModePanel):
 def _dock_picture(kind: ModuleType, port: int | str | None) -> None:
     """A neighbor, and the module that docks to its right, with their sides seen from above."""
     right, left = 0, 2  # headings
-    if not kind.docks:
-        return
     if kind.grid:
         sides = {at: edits.heading(kind, at) for at in kind.docks}
         usual = next((at for at in sides if sides[at] == left), kind.docks[0])

@@ -261,7 +261,7 @@ class MovePanel(ModePanel):
             self._send_joints()
         if self.visible and topic in ("body", "selected"):
             self.parameters.refresh()
-        if self.visible and topic in ("body", "settings", "kinds"):
+        if self.visible and topic in ("body", "settings", "kinds", "selected"):
             self.events.refresh()
         if topic == "settings":
             self.keyframes.refresh()
