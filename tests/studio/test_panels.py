@@ -292,10 +292,12 @@ def test_events_are_added_in_the_order_of_time_and_dropped(on_page):
         desk.click("event-undock")
         (event,) = desk.session.settings.events
         assert (event.what, event.module, event.time) == ("undock", "m2", 1.0)
-        page.select("m1")
-        await desk.settled()
-        fields = [e for e in page.move_panel.events._box.descendants() if hasattr(e, "value")]
-        fields[1].value = 0.25
+        for module in ("m0", "m1"):
+            page.select(module)
+            await desk.settled()
+            fields = [e for e in page.move_panel.events._box.descendants() if hasattr(e, "value")]
+            assert (fields[0].value, fields[1].value) == (module, 1.0 if module == "m0" else 0.25)
+            fields[1].value = 0.25  # a time that was typed stays
         desk.click("event-dock")
         await desk.settled()
         dock, undock = desk.session.settings.events

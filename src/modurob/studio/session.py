@@ -358,9 +358,7 @@ class Session:
                 f"the catalog has a module '{kind.name}' already; give yours another name"
             )
         if not kind.docks:
-            raise StateError(
-                f"'{kind.name}' has no port to dock with, only mounts of virtual joints"
-            )
+            raise StateError(f"'{kind.name}' has no port to dock with")
         self.project.kinds[kind.name] = kind
         self.changed("kinds")
 

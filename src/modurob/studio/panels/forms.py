@@ -222,6 +222,7 @@ class EventsEditor(Redrawn):
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._time: float | None = None  # that was typed for the next event [s]
         super().__init__(self._form, self._content)
 
     def _content(self) -> tuple[Any, ...]:
@@ -246,7 +247,8 @@ class EventsEditor(Redrawn):
         with ui.element("div").classes("fields"):
             module = ui.select(list(organism.modules), value=chosen, label="Module")
             module.props("dense outlined options-dense")
-            time = ui.number("At [s]", value=round(session.settings.duration / 2, 2))
+            at = round(session.settings.duration / 2, 2) if self._time is None else self._time
+            time = ui.number("At [s]", value=at, on_change=self._keep_time)
             time.props("dense outlined")
         with ui.element("div").classes("row"):
             if session.settings.motion == BALANCE:
@@ -257,11 +259,15 @@ class EventsEditor(Redrawn):
             dock = partial(self._dock, time, module)
             button(f"Dock a new {self.page.kind} to it", dock, "event-dock")
 
+    def _keep_time(self, change: Any) -> None:
+        self._time = change.value
+
     def _add(self, what: str, time: ui.number, module: ui.select, **more: Any) -> None:
         session = self.page.session
         known = [each.model_dump() for each in session.settings.events]
         event = {"what": what, "time": time.value, "module": module.value, **more}
         wanted = sorted([*known, event], key=lambda each: each["time"] or 0.0)
+        self._time = None
         self.page.act(session.edit_settings, events=wanted)
 
     def _dock(self, time: ui.number, module: ui.select) -> None:
