@@ -388,6 +388,8 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
     if not np.sum(model.mass) > 0:
         return "the organism has no mass"
     M = model.mass_matrix(q)
+    if not np.isfinite(M).all():
+        return "the numbers are too large: products of these displacements overflow"
     rest = np.zeros((len(q), model.nv))
     forward = model.dynamics.tier.routine("forward_dynamics")
     if forward.batch(q, rest, rest, None, 1) is not None:  # at rest and without forces it is finite

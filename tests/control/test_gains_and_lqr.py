@@ -1,5 +1,7 @@
 """Gains against responses computed in another way; LQR against its equations."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -417,3 +419,15 @@ def test_slow_joints_by_themselves_are_damped_by_sixteen_times_rate_and_inertia(
     held = IndependentPid(model, settling_time=0.1, sample_time=0.5).pid
     assert held.kd.item() == pytest.approx(model.mass_matrix([0.0]).item() / 0.5, rel=1e-5)
     assert held.kp.item() / (2 * held.kd.item()) == pytest.approx(1 / (4 * 0.5), rel=1e-5)
+
+
+def test_gains_of_a_body_whose_inertia_overflows_are_refused():
+    """Squares of 1e158 m are beyond the largest double."""
+    model = examples.snake(3).model("physical")
+    placement = model.placement.copy()
+    placement[-1, :3, 3] = 1e158
+    far = dataclasses.replace(model, placement=placement)
+    with pytest.raises(StateError, match="the mass matrix is not finite"):
+        PdGravity(far)
+    with pytest.raises(StateError, match="too large"):
+        far.forward_dynamics(far.neutral(), np.zeros(far.nv), np.zeros(far.nv))

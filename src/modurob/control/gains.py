@@ -236,6 +236,8 @@ def _poses(model: Model) -> np.ndarray:
 def _pose_inertias(model: Model, poses: np.ndarray) -> np.ndarray:
     """(poses, n, n) mass matrices of the joints; of what they move while a free base gives way."""
     M, base = model.mass_matrix(poses), model.joint_slice_v.start
+    if not np.isfinite(M).all():
+        raise StateError("the mass matrix is not finite: these displacements are too large")
     if not base:
         return M
     across = M[:, :base, base:]
