@@ -292,12 +292,15 @@ def test_events_are_added_in_the_order_of_time_and_dropped(on_page):
         desk.click("event-undock")
         (event,) = desk.session.settings.events
         assert (event.what, event.module, event.time) == ("undock", "m2", 1.0)
-        for module in ("m0", "m1"):
+        for module, shown in (("m0", 1.0), ("m1", -1.0)):  # what was typed stays if it is refused
             page.select(module)
             await desk.settled()
             fields = [e for e in page.move_panel.events._box.descendants() if hasattr(e, "value")]
-            assert (fields[0].value, fields[1].value) == (module, 1.0 if module == "m0" else 0.25)
-            fields[1].value = 0.25  # a time that was typed stays
+            assert (fields[0].value, fields[1].value) == (module, shown)
+            fields[1].value = -1.0
+            desk.click("event-undock")
+            assert desk.session.settings.events == (event,)
+        fields[1].value = 0.25
         desk.click("event-dock")
         await desk.settled()
         dock, undock = desk.session.settings.events

@@ -269,6 +269,8 @@ class EventsEditor(Redrawn):
         wanted = sorted([*known, event], key=lambda each: each["time"] or 0.0)
         self._time = None
         self.page.act(session.edit_settings, events=wanted)
+        if len(session.settings.events) == len(known):  # refused: what was typed stays
+            self._time = time.value
 
     def _dock(self, time: ui.number, module: ui.select) -> None:
         session = self.page.session
